@@ -1,0 +1,1 @@
+"""Reality: runs a plan with torch.distributed and measures it."""

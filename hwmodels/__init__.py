@@ -1,0 +1,1 @@
+"""The world: quantities, machines, networks, models, and what one operation costs."""

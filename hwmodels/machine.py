@@ -1,0 +1,176 @@
+"""What is trained on: devices, nodes, fabrics, and the cluster that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hwmodels.errors import Fault, positive_faults, refuse
+from hwmodels.units import Bytes, BytesPerSecond, FlopPerSecond, Fraction, Seconds, Watts
+
+if TYPE_CHECKING:
+    import networkx
+
+Precision = Literal["bf16", "fp16", "fp8", "fp32"]
+PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp8", "fp32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One accelerator. Rates are dense; a peak of 0 means that the device has no such arithmetic.
+
+    `matmul_efficiency` is the best measured fraction of peak over matmul shapes, `memory_efficiency` the fraction of
+    the memory bandwidth that streaming kernels reach. `estimates` names the fields without a published source.
+    """
+
+    name: str
+    kind: Literal["gpu", "cpu"] = "gpu"
+    memory: Bytes
+    memory_bandwidth: BytesPerSecond
+    peak_bf16: FlopPerSecond = 0.0
+    peak_fp16: FlopPerSecond = 0.0
+    peak_fp8: FlopPerSecond = 0.0
+    peak_fp32: FlopPerSecond = 0.0
+    matmul_efficiency: Fraction
+    matmul_efficiency_fp8: Fraction = 0.0
+    memory_efficiency: Fraction
+    kernel_launch: Seconds
+    processors: int
+    power: Watts
+    estimates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        refuse(positive_faults(self, "memory", "memory_bandwidth", "matmul_efficiency", "memory_efficiency", "processors"))
+
+    def peak(self, precision: Precision) -> float:
+        """Dense peak of the linear layers in FLOP/s; 0 where the device has no such arithmetic."""
+        rate: float = getattr(self, f"peak_{precision}")
+        return rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One server: `devices` accelerators, joined in scale-up domains of `domain` devices, and its network cards.
+
+    `scaleup_bandwidth` is per device and direction; `nic_bandwidth` is per network card and direction. `domain` may
+    exceed `devices` where the scale-up network spans a rack.
+    """
+
+    name: str
+    device: Device
+    devices: int
+    domain: int
+    scaleup: str
+    scaleup_bandwidth: BytesPerSecond
+    scaleup_latency: Seconds
+    scaleup_efficiency: Fraction
+    nics: int
+    nic_bandwidth: BytesPerSecond
+    power: Watts
+    default_fabric: str
+    estimates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        refuse(positive_faults(self, "devices", "domain", "scaleup_bandwidth", "scaleup_efficiency"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """The network between nodes. `link_bandwidth` is per port and direction; `radix` is ports per switch.
+
+    `oversubscription` is the ratio of a leaf switch's downlink to uplink capacity (1 is non-blocking).
+    """
+
+    name: str
+    kind: Literal["infiniband", "ethernet"]
+    link_bandwidth: BytesPerSecond
+    latency: Seconds
+    efficiency: Fraction
+    radix: int
+    oversubscription: float = 1.0
+    estimates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        refuse(self._faults())
+
+    def _faults(self) -> Iterator[Fault]:
+        yield from positive_faults(self, "link_bandwidth", "efficiency", "radix")
+        if self.oversubscription < 1:
+            yield Fault(path="oversubscription", found=str(self.oversubscription), legal="1 or more", nearest="1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """`count` equal nodes."""
+
+    node: Node
+    count: int
+
+    def __post_init__(self) -> None:
+        refuse(positive_faults(self, "count"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Pools of nodes and the fabric that joins them."""
+
+    name: str
+    pools: tuple[Pool, ...]
+    fabric: Fabric
+
+    def __post_init__(self) -> None:
+        refuse(self._faults())
+
+    def _faults(self) -> Iterator[Fault]:
+        if not self.pools:
+            yield Fault(path="pools", found="no nodes", legal="at least one pool of nodes", nearest="dgx-h100 x 1")
+        if len(self.pools) > 1:
+            yield Fault(path="pools", found=f"{len(self.pools)} pools", legal="one pool of equal nodes", nearest="1 pool")
+
+    @property
+    def node(self) -> Node:
+        """The node that every pool of this cluster is made of."""
+        return self.pools[0].node
+
+    @property
+    def device(self) -> Device:
+        """The device that every node of this cluster holds."""
+        return self.node.device
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return sum(pool.count for pool in self.pools)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices."""
+        return sum(pool.count * pool.node.devices for pool in self.pools)
+
+    @property
+    def domain(self) -> int:
+        """Devices that share one scale-up network."""
+        return min(self.node.domain, self.devices)
+
+    @property
+    def scaleout_bandwidth(self) -> float:
+        """Network bandwidth per device and direction in B/s that a collective reaches between nodes.
+
+        nics x min(card, port) / devices x efficiency / oversubscription.
+        """
+        port = min(self.node.nic_bandwidth, self.fabric.link_bandwidth)
+        return self.node.nics * port / self.node.devices * self.fabric.efficiency / self.fabric.oversubscription
+
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """Fields of this cluster's records that rest on an estimate, as record.field."""
+        records = {(record.name, record.estimates) for p in self.pools for record in (p.node, p.node.device)}
+        records.add((self.fabric.name, self.fabric.estimates))
+        return tuple(sorted(f"{name}.{field}" for name, fields in records for field in fields))
+
+    def graph(self) -> networkx.Graph:
+        """The topology: GPU, NVSwitch, NIC, leaf and spine nodes, edges with `bandwidth` in B/s and direction."""
+        from hwmodels.topology import build_graph
+
+        return build_graph(self)

@@ -1,0 +1,35 @@
+"""The software generation that runs a job: what it fuses, what it overlaps, and what it costs the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hwmodels.units import Bytes, Fraction, Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Documented efficiencies of one software generation, shared by every model, layout and device.
+
+    `attention`: unfused kernels write the score matrix to memory, fused ones (FlashAttention) do not.
+    `attention_efficiency`: fused attention, as a fraction of the device's best matmul rate.
+    `matmul_efficiency`: large linear layers inside a training step, as a fraction of the device's best matmul rate.
+    `elementwise_passes`: reads and writes of one token's hidden vector per layer by norms, dropout and residuals.
+    `tp_overlap`, `dp_overlap`: fraction of the tensor- and data-parallel communication hidden behind compute.
+    `gradient_bytes`: bytes per parameter of the gradient buffer. `host_overhead`: host time per layer and micro-batch.
+    `memory_reserve`: bytes that the framework, its libraries and the communicator hold on every device.
+    """
+
+    name: str
+    attention: Literal["unfused", "fused"]
+    attention_efficiency: Fraction
+    matmul_efficiency: Fraction
+    elementwise_passes: float
+    tp_overlap: Fraction
+    dp_overlap: Fraction
+    gradient_bytes: int
+    host_overhead: Seconds
+    memory_reserve: Bytes
+    estimates: tuple[str, ...] = ()
+

@@ -1,0 +1,1 @@
+"""Time: one training step."""
