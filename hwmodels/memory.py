@@ -1,0 +1,123 @@
+"""Bytes that one device holds at its peak, by kind, as columns over layouts, for a given pipeline stage.
+
+Source: Korthikanti et al. 2022 (arXiv 2205.05198), section 4 (activations, in-flight micro-batches); Rajbhandari et al.
+2020 (arXiv 1910.02054), section 3 (states and their sharding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hwmodels.job import TrainingJob
+from hwmodels.layer import item_bytes, local_kv_width, local_tokens, sharded_tokens
+from hwmodels.layout import RECOMPUTE
+from hwmodels.layout_table import Bools, Floats, LayoutTable
+from hwmodels.parameters import embedding_parameters, final_norm_parameters, head_parameters, layer_parameters
+
+STATS_BYTES = 4
+"""Bytes per query and head that fused attention keeps for its backward pass (one fp32 log-sum-exp)."""
+LOGIT_BYTES = 8
+"""Bytes per logit at the peak of the loss: the 16-bit logit, its fp32 softmax, and the 16-bit gradient."""
+
+
+def stage_parameters(
+    job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, last: Bools
+) -> Floats:
+    """Parameters on one rank of a stage with `layers` layers; embedding on the first stage, norm and head on the last.
+
+    Matrices are split over tp, norms are on every tp rank. A tied head has its own copy where first and last differ.
+    """
+    model, tp = job.model, table.tensor_parallel
+    layer = layer_parameters(model)
+    head = head_parameters(model) or np.where(first, 0, model.vocab * model.hidden)
+    per_layer = (layer.attention + layer.mlp) / tp + layer.norm
+    ends = np.where(first, embedding_parameters(model) / tp, 0) + np.where(
+        last, head / tp + final_norm_parameters(model), 0
+    )
+    return layers * per_layer + ends
+
+
+def stage_memory(
+    job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, last: Bools, in_flight: Floats
+) -> Mapping[str, Floats]:
+    """Bytes by kind of one rank of a stage that holds `layers` layers and the activations of `in_flight` micro-batches."""
+    parameters = stage_parameters(job, table, layers, first, last)
+    return {
+        **_states(job, table, parameters),
+        "activations": _activations(job, table, layers, first, in_flight),
+        "logits": np.where(last, _logits(job, table), 0.0),
+        "buffers": _buffers(job, table, layers),
+        "reserve": np.full(len(table), job.stack.memory_reserve),
+    }
+
+
+def optimizer_bytes(job: TrainingJob) -> int:
+    """Bytes of AdamW state per parameter: two fp32 moments, and an fp32 master weight under 16-bit precision."""
+    return 8 if job.precision == "fp32" else 12
+
+
+def gradient_bytes(job: TrainingJob) -> int:
+    """Bytes per parameter of the gradient buffer."""
+    return 4 if job.precision == "fp32" else job.stack.gradient_bytes
+
+
+def _states(job: TrainingJob, table: LayoutTable, parameters: Floats) -> dict[str, Floats]:
+    def sharded_from(stage: int) -> Floats:
+        return np.where(table.zero_stage >= stage, table.shard_group, 1)
+
+    return {
+        "weights": parameters * item_bytes(job.precision) / sharded_from(3),
+        "gradients": parameters * gradient_bytes(job) / sharded_from(2),
+        "optimizer": parameters * optimizer_bytes(job) / sharded_from(1),
+    }
+
+
+def layer_activation_bytes(job: TrainingJob, table: LayoutTable, recompute: str) -> Floats:
+    """Bytes that one layer keeps for the backward pass of one micro-batch under the given recomputation."""
+    item, model, tp = item_bytes(job.precision), job.model, table.tensor_parallel
+    tokens, sharded = local_tokens(job, table), sharded_tokens(job, table)
+    if recompute == "full":
+        return item * sharded * model.hidden
+    # Two norm inputs, and the inputs of the attention and MLP blocks; a one-byte dropout mask after each block.
+    hidden = sharded * model.hidden * (4 * item + (2 if job.stack.dropout else 0))
+    projections = (2 * model.query_width / tp + 2 * local_kv_width(job, table)) * item
+    inner = model.ffn_hidden / tp * item * (3 if model.gated_mlp else 2)
+    return hidden + tokens * (projections + inner) + _score_bytes(job, table, recompute)
+
+
+def _score_bytes(job: TrainingJob, table: LayoutTable, recompute: str) -> Floats:
+    heads = local_tokens(job, table) * job.model.heads / table.tensor_parallel
+    if job.stack.attention == "fused":
+        return heads * STATS_BYTES
+    if recompute == "selective":
+        return np.zeros(len(table))
+    # Softmax output, dropout output and its one-byte mask.
+    per_score = 2 * item_bytes(job.precision) + 1 if job.stack.dropout else item_bytes(job.precision)
+    return heads * job.sequence_length * per_score
+
+
+def _activations(
+    job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, in_flight: Floats
+) -> Floats:
+    kept = np.choose(table.recompute, [layer_activation_bytes(job, table, mode) for mode in RECOMPUTE])
+    mask = sharded_tokens(job, table) * job.model.hidden * (1 if job.stack.dropout else 0)
+    # While a layer's backward pass runs, what it recomputes is held once.
+    working = layer_activation_bytes(job, table, "none") - kept
+    return (kept * layers + np.where(first, mask, 0)) * in_flight + np.where(table.recompute > 0, working, 0)
+
+
+def _logits(job: TrainingJob, table: LayoutTable) -> Floats:
+    tokens, sharded = local_tokens(job, table), sharded_tokens(job, table)
+    ends = 2 * item_bytes(job.precision) * sharded * job.model.hidden
+    return ends + LOGIT_BYTES * tokens * job.model.vocab / table.tensor_parallel
+
+
+def _buffers(job: TrainingJob, table: LayoutTable, layers: Floats) -> Floats:
+    """Gathered weights and unreduced gradients of the layers in use: two under ZeRO-3, all under ZeRO-2's weights."""
+    layer = layer_parameters(job.model)
+    per_layer = (layer.attention + layer.mlp) / table.tensor_parallel + layer.norm
+    gathered = 2 * per_layer * item_bytes(job.precision)
+    unreduced = 2 * per_layer * gradient_bytes(job)
+    return np.where(table.zero_stage == 3, gathered, 0) + np.where(table.zero_stage >= 2, unreduced, 0)

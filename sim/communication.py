@@ -1,0 +1,112 @@
+"""Seconds of communication that compute does not hide, by mesh axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwmodels.collectives import Group, all_gather_time, all_reduce_time, group, reduce_scatter_time, send_time
+from hwmodels.job import TrainingJob
+from hwmodels.layer import item_bytes, local_kv_width, local_tokens
+from hwmodels.layout_table import Floats, LayoutTable
+from hwmodels.machine import Cluster
+from hwmodels.memory import gradient_bytes
+
+
+def tensor_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
+    """Exposed seconds of one layer in one direction: two all-reduces of the hidden state, one each for attention and MLP.
+
+    Under sequence parallelism each becomes an all-gather and a reduce-scatter, which move the same bytes.
+    """
+    size = table.tensor_parallel
+    over = group(cluster, size, np.ones_like(size))
+    nbytes = item_bytes(job.precision) * local_tokens(job, table) * job.model.hidden
+    split = all_gather_time(over, nbytes) + reduce_scatter_time(over, nbytes)
+    seconds = 2 * np.where(table.sequence_parallel == 1, split, all_reduce_time(over, nbytes))
+    return seconds * (1 - job.stack.tp_overlap * table.overlap)
+
+
+def context_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable, attention: Floats) -> Floats:
+    """Exposed seconds of one layer's forward pass: keys and values of the other ranks, gathered while attention runs."""
+    size = table.context_parallel
+    over = group(cluster, size, table.tensor_parallel)
+    nbytes = 2 * item_bytes(job.precision) * local_tokens(job, table) * local_kv_width(job, table) * size
+    return np.maximum(all_gather_time(over, nbytes) - attention * table.overlap, 0.0)
+
+
+def pipeline_time(job: TrainingJob, cluster: Cluster, table: LayoutTable, micro_batches: Floats) -> Floats:
+    """Exposed seconds per step of handing hidden states to the next stage and their gradients back.
+
+    Every micro-batch crosses each of a rank's vp stages once in each direction; the first also crosses all pp stages.
+    """
+    hop = hop_time(job, cluster, table)
+    hidden = (table.virtual_stages > 1) & (table.overlap == 1) & job.stack.pp_overlap
+    crossings = np.where(hidden, 0.0, micro_batches * table.virtual_stages) + table.pipeline_parallel - 1
+    return 2 * hop * crossings
+
+
+def hop_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
+    """Seconds to hand one micro-batch's hidden state to the next stage.
+
+    Where it is replicated over tp, the ranks may each send a part, which the receivers gather.
+    Source: Narayanan et al. 2021 (arXiv 2104.04473), section 4.1.
+    """
+    size, tp = table.pipeline_parallel, table.tensor_parallel
+    stride = table.data_parallel * table.context_parallel * tp
+    whole = item_bytes(job.precision) * local_tokens(job, table) * job.model.hidden
+    split = (table.sequence_parallel == 1) | job.stack.scatter_gather
+    gather = all_gather_time(group(cluster, tp, np.ones_like(tp)), whole)
+    sent = send_time(cluster, size, stride, whole / np.where(split, tp, 1))
+    return np.where(size > 1, sent + np.where(split & (table.sequence_parallel == 0), gather, 0.0), 0.0)
+
+
+def data_parallel_time(
+    job: TrainingJob,
+    cluster: Cluster,
+    table: LayoutTable,
+    parameters: Floats,
+    layers: Floats,
+    micro_batches: Floats,
+    forward: Floats,
+    backward: Floats,
+) -> Floats:
+    """Exposed seconds per step of gradient reduction and weight gathering on a rank with `parameters`.
+
+    `forward` and `backward` are seconds of one micro-batch. ZeRO-0 all-reduces once; ZeRO-1 reduce-scatters and gathers
+    once; ZeRO-2 reduce-scatters every micro-batch; ZeRO-3 also gathers for every forward and backward pass. One
+    layer's share can never be hidden: the first gather and the last reduction have nothing to run beside.
+    """
+    shard, replicas = _shard_groups(cluster, table)
+    stage, repeats = table.zero_stage, np.where(table.zero_stage >= 2, micro_batches, 1.0)
+    gradients, weights = parameters * gradient_bytes(job), parameters * item_bytes(job.precision)
+    everyone = all_reduce_time(_data_group(cluster, table), gradients)
+    across = all_reduce_time(replicas, gradients / table.shard_group)
+    reduce = np.where(stage == 0, everyone, repeats * reduce_scatter_time(shard, gradients) + across)
+    gather = all_gather_time(shard, weights) * np.choose(stage, [0.0, 1.0, 1.0, 2.0]) * np.where(stage == 3, repeats, 1.0)
+    hidden_reduce = repeats * backward
+    hidden_gather = np.where(stage == 3, repeats * (forward + backward), forward)
+    overlap = job.stack.dp_overlap * table.overlap
+    return _exposed(reduce, hidden_reduce * overlap, layers) + _exposed(gather, hidden_gather * overlap, layers)
+
+
+def _exposed(seconds: Floats, hidden: Floats, layers: Floats) -> Floats:
+    return np.maximum(seconds - hidden, seconds / np.maximum(layers, 1))
+
+
+def _data_group(cluster: Cluster, table: LayoutTable) -> Group:
+    return group(cluster, table.data_parallel * table.context_parallel, table.tensor_parallel)
+
+
+def _shard_groups(cluster: Cluster, table: LayoutTable) -> tuple[Group, Group]:
+    """The groups that share one copy of the states, and the groups that hold the same part of it."""
+    replicas = table.data_parallel * table.context_parallel // table.shard_group
+    shard = group(cluster, table.shard_group, table.tensor_parallel)
+    return shard, group(cluster, replicas, table.tensor_parallel * table.shard_group)
+
+
+def tied_embedding_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
+    """Seconds per step to add up the gradients of a tied embedding on the first and the last stage."""
+    pp = table.pipeline_parallel
+    inner = table.data_parallel * table.context_parallel * table.tensor_parallel
+    pair = group(cluster, np.minimum(pp, 2), inner * np.maximum(pp - 1, 1))
+    nbytes = job.model.vocab * job.model.hidden / table.tensor_parallel * gradient_bytes(job)
+    return all_reduce_time(pair, nbytes) * job.model.tied_embeddings
