@@ -36,7 +36,8 @@ def stage_parameters(
     ends = np.where(first, embedding_parameters(model) / tp, 0) + np.where(
         last, head / tp + final_norm_parameters(model), 0
     )
-    return layers * per_layer + ends
+    parameters: Floats = layers * per_layer + ends
+    return parameters
 
 
 def stage_memory(

@@ -49,7 +49,8 @@ def quantization(device: Device, m: Floats, n: Floats, k: Floats) -> Floats:
     tiles = np.ceil(m / TILE) * np.ceil(n / TILE)
     splits = np.maximum(1, np.minimum(device.processors // tiles, k // SPLIT))
     waves = np.ceil(tiles * splits / device.processors)
-    return waves * device.processors / splits * TILE * TILE / (m * n)
+    overwork: Floats = waves * device.processors / splits * TILE * TILE / (m * n)
+    return overwork
 
 
 def streaming_time(device: Device, nbytes: Numbers) -> Floats:

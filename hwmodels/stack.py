@@ -21,6 +21,7 @@ class Stack:
     compute of a pass that data-parallel communication can run beside. `pp_overlap`: whether interleaved pipeline sends
     run beside compute. `scatter_gather`: whether tp ranks each send a part of a replicated hidden state to the next stage.
     `gradient_bytes`: bytes per parameter of the gradient buffer. `host_overhead`: host time per layer and micro-batch.
+    `context_parallel`: whether the software has it. `zero_with_pipeline`: highest ZeRO stage that it runs with pp > 1.
     `memory_reserve`: bytes that the framework, its libraries and the communicator hold on every device.
     """
 
@@ -36,6 +37,8 @@ class Stack:
     scatter_gather: bool
     gradient_bytes: int
     host_overhead: Seconds
+    context_parallel: bool
+    zero_with_pipeline: int
     memory_reserve: Bytes
     estimates: tuple[str, ...] = ()
 

@@ -65,7 +65,9 @@ def write_atomically(path: Path, text: str) -> None:
         os.replace(partial, path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise SpecError([Fault(path="", found=reason, legal="a place that can be written")], str(path)) from None
+        raise SpecError(
+            [Fault(path="", found=reason, legal="a place that can be written")], str(path)
+        ) from None
 
 
 def load_plan(path: Path) -> Plan:
@@ -92,9 +94,13 @@ def _header_faults(data: Any) -> list[Fault]:
 
 def _world_fault(plan: Plan) -> Fault:
     found = f"{plan.layout.world_size} ranks"
-    return Fault(path="layout", found=found, legal=f"as many ranks as the cluster has devices: {plan.cluster.devices}")
+    return Fault(
+        path="layout", found=found, legal=f"as many ranks as the cluster has devices: {plan.cluster.devices}"
+    )
 
 
 def provenance(catalog: str, evaluated: int, feasible: int) -> Provenance:
     """The provenance of a plan made by this installation."""
-    return Provenance(meshwright=version("meshwright"), catalog=catalog, evaluated=evaluated, feasible=feasible)
+    return Provenance(
+        meshwright=version("meshwright"), catalog=catalog, evaluated=evaluated, feasible=feasible
+    )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwmodels.collectives import Group, all_gather_time, all_reduce_time, group, reduce_scatter_time, send_time
+from hwmodels.collectives import (
+    Group,
+    all_gather_time,
+    all_reduce_time,
+    group,
+    reduce_scatter_time,
+    send_time,
+)
 from hwmodels.job import TrainingJob
 from hwmodels.layer import item_bytes, local_kv_width, local_tokens
 from hwmodels.layout_table import Floats, LayoutTable
@@ -22,10 +29,13 @@ def tensor_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable)
     nbytes = item_bytes(job.precision) * local_tokens(job, table) * job.model.hidden
     split = all_gather_time(over, nbytes) + reduce_scatter_time(over, nbytes)
     seconds = 2 * np.where(table.sequence_parallel == 1, split, all_reduce_time(over, nbytes))
-    return seconds * (1 - job.stack.tp_overlap * table.overlap)
+    exposed: Floats = seconds * (1 - job.stack.tp_overlap * table.overlap)
+    return exposed
 
 
-def context_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable, attention: Floats) -> Floats:
+def context_parallel_time(
+    job: TrainingJob, cluster: Cluster, table: LayoutTable, attention: Floats
+) -> Floats:
     """Exposed seconds of one layer's forward pass: keys and values of the other ranks, gathered while attention runs."""
     size = table.context_parallel
     over = group(cluster, size, table.tensor_parallel)
@@ -76,16 +86,20 @@ def data_parallel_time(
     layer's share can never be hidden: the first gather and the last reduction have nothing to run beside.
     """
     shard, replicas = _shard_groups(cluster, table)
-    stage, repeats = table.zero_stage, np.where(table.zero_stage >= 2, micro_batches, 1.0)
+    stage, once = table.zero_stage, np.ones_like(micro_batches)
     gradients, weights = parameters * gradient_bytes(job), parameters * item_bytes(job.precision)
+    gather = all_gather_time(shard, weights)
+    reduce = reduce_scatter_time(shard, gradients)
     everyone = all_reduce_time(_data_group(cluster, table), gradients)
     across = all_reduce_time(replicas, gradients / table.shard_group)
-    reduce = np.where(stage == 0, everyone, repeats * reduce_scatter_time(shard, gradients) + across)
-    gather = all_gather_time(shard, weights) * np.choose(stage, [0.0, 1.0, 1.0, 2.0]) * np.where(stage == 3, repeats, 1.0)
-    hidden_reduce = repeats * backward
-    hidden_gather = np.where(stage == 3, repeats * (forward + backward), forward)
+    passes = np.where(stage == 3, micro_batches, once), np.where(stage >= 2, micro_batches, once)
+    in_forward = np.where(stage >= 1, gather, 0.0) * passes[0]
+    in_backward = np.where(stage == 0, everyone, reduce + np.where(stage == 3, gather, 0.0)) * passes[1]
+    in_backward = in_backward + np.where(stage >= 1, across, 0.0)
     overlap = job.stack.dp_overlap * table.overlap
-    return _exposed(reduce, hidden_reduce * overlap, layers) + _exposed(gather, hidden_gather * overlap, layers)
+    return _exposed(in_forward, passes[0] * forward * overlap, layers) + _exposed(
+        in_backward, passes[1] * backward * overlap, layers
+    )
 
 
 def _exposed(seconds: Floats, hidden: Floats, layers: Floats) -> Floats:

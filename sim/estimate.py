@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwmodels.flops import model_flop, recompute_flop_share
 from hwmodels.job import TrainingJob
@@ -81,7 +82,9 @@ def estimate_layout(job: TrainingJob, cluster: Cluster, layout: Layout) -> StepE
     return row_estimate(job, cluster, table_of([layout]), estimate(job, cluster, table_of([layout])), 0)
 
 
-def row_estimate(job: TrainingJob, cluster: Cluster, table: LayoutTable, found: StepTable, row: int) -> StepEstimate:
+def row_estimate(
+    job: TrainingJob, cluster: Cluster, table: LayoutTable, found: StepTable, row: int
+) -> StepEstimate:
     """One row of `found` as a record."""
     step_time = float(found.step_time[row])
     return StepEstimate(
@@ -99,11 +102,17 @@ def row_estimate(job: TrainingJob, cluster: Cluster, table: LayoutTable, found: 
 
 
 def _breakdown(
-    job: TrainingJob, cluster: Cluster, table: LayoutTable, micro_batches: Floats, kinds: tuple[Stage, Stage, Stage]
+    job: TrainingJob,
+    cluster: Cluster,
+    table: LayoutTable,
+    micro_batches: Floats,
+    kinds: tuple[Stage, Stage, Stage],
 ) -> dict[str, Floats]:
     layer = _layer_time(job, cluster, table)
     per_stage = [_stage_parts(job, cluster, table, layer, stage) for stage in kinds]
-    totals = np.stack([np.where(s.exists, _total(parts), 0.0) for s, parts in zip(kinds, per_stage, strict=True)])
+    totals = np.stack(
+        [np.where(s.exists, _total(parts), 0.0) for s, parts in zip(kinds, per_stage, strict=True)]
+    )
     slowest = np.argmax(totals, axis=0)
     parts = {name: _pick(slowest, [stage[name] for stage in per_stage]) for name in per_stage[0]}
     everything = job.model.layers * _total(layer.parts) + _ends(totals, kinds, layer, table)
@@ -114,9 +123,17 @@ def _breakdown(
     return {
         **{name: seconds * micro_batches for name, seconds in parts.items()},
         "dp_comm": data_parallel_time(
-            job, cluster, table, parameters, layers, micro_batches, layers * layer.forward, layers * layer.backward
+            job,
+            cluster,
+            table,
+            parameters,
+            layers,
+            micro_batches,
+            layers * layer.forward,
+            layers * layer.backward,
         ),
-        "pp_comm": pipeline_time(job, cluster, table, micro_batches) + tied_embedding_time(job, cluster, table),
+        "pp_comm": pipeline_time(job, cluster, table, micro_batches)
+        + tied_embedding_time(job, cluster, table),
         "bubble": bubble,
         "optimizer": optimizer_time(cluster.device, parameters / sharded, gradient_bytes(job)),
     }
@@ -155,7 +172,7 @@ def _stage_parts(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on `stage`, by kind: its layers, and embedding or head where it has them."""
     head = head_forward(job, cluster.device, table) + head_backward(job, cluster.device, table)
-    ends = head.times(stage.last) + embedding_pass(job, cluster.device, table).times(2 * stage.first)
+    ends = head.times(stage.last * 1.0) + embedding_pass(job, cluster.device, table).times(stage.first * 2.0)
     parts = {name: seconds * stage.layers for name, seconds in layer.parts.items()}
     return _with_work(parts, ends)
 
@@ -175,7 +192,9 @@ def _ends(totals: Floats, kinds: tuple[Stage, Stage, Stage], layer: _LayerTime, 
 def _fullest(job: TrainingJob, table: LayoutTable, kinds: tuple[Stage, Stage, Stage]) -> dict[str, Floats]:
     """Bytes by kind of the fullest stage."""
     held = [stage_memory(job, table, s.layers, s.first, s.last, s.in_flight) for s in kinds]
-    totals = np.stack([np.where(s.exists, _total(bytes_), 0.0) for s, bytes_ in zip(kinds, held, strict=True)])
+    totals = np.stack(
+        [np.where(s.exists, _total(bytes_), 0.0) for s, bytes_ in zip(kinds, held, strict=True)]
+    )
     fullest = np.argmax(totals, axis=0)
     return {kind: _pick(fullest, [stage[kind] for stage in held]) for kind in MEMORY_KINDS}
 
@@ -184,9 +203,10 @@ def _parameters(job: TrainingJob, table: LayoutTable, stage: Stage) -> Floats:
     return np.where(stage.exists, stage_parameters(job, table, stage.layers, stage.first, stage.last), 0.0)
 
 
-def _pick(which: np.ndarray, choices: list[Floats]) -> Floats:
-    return np.choose(which, choices)
+def _pick(which: NDArray[np.intp], choices: list[Floats]) -> Floats:
+    picked: Floats = np.choose(which, choices)
+    return picked
 
 
 def _total(parts: Columns) -> Floats:
-    return np.sum([*parts.values()], axis=0)
+    return sum(parts.values(), np.zeros(()))

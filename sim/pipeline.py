@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hwmodels.layout_table import Bools, Floats, LayoutTable
+from hwmodels.layout_table import Bools, Floats, Ints, LayoutTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,9 @@ def stages(layers: int, table: LayoutTable, micro_batches: Floats) -> tuple[Stag
     first = np.where(pp == 1, layers, np.maximum(full - missing // 2, 0))
     last = np.where(pp == 1, layers, last)
     single, yes = pp == 1, np.ones(len(table), dtype=bool)
-    held = [_in_flight(table, micro_batches, position) for position in (0 * pp, np.minimum(1, pp - 1), pp - 1)]
+    held: list[Floats] = [
+        _in_flight(table, micro_batches, position) for position in (0 * pp, np.minimum(1, pp - 1), pp - 1)
+    ]
     return (
         Stage(layers=first.astype(float), first=yes, last=single, exists=yes, in_flight=held[0]),
         Stage(layers=full.astype(float), first=~yes, last=~yes, exists=pp > 2, in_flight=held[1]),
@@ -42,7 +44,7 @@ def stages(layers: int, table: LayoutTable, micro_batches: Floats) -> tuple[Stag
     )
 
 
-def _in_flight(table: LayoutTable, micro_batches: Floats, position: Floats) -> Floats:
+def _in_flight(table: LayoutTable, micro_batches: Floats, position: Ints) -> Floats:
     """Micro-batches whose activations a stage holds at its peak, counted in whole stages.
 
     1F1B: pp - position. Interleaved: (2 (pp - position - 1) + (vp - 1) pp + 1) / vp, which is pp + (pp - 1) / vp on the
@@ -53,7 +55,9 @@ def _in_flight(table: LayoutTable, micro_batches: Floats, position: Floats) -> F
     return np.minimum(np.where(vp > 1, interleaved, pp - position), micro_batches)
 
 
-def step_of_stages(slowest: Floats, everything: Floats, micro_batches: Floats, virtual_stages: Floats) -> tuple[Floats, Floats]:
+def step_of_stages(
+    slowest: Floats, everything: Floats, micro_batches: Floats, virtual_stages: Ints
+) -> tuple[Floats, Floats]:
     """Busy and idle seconds of the slowest stage, from its seconds per micro-batch and the sum over all stages.
 
     The slowest stage works through all micro-batches and waits for the others once: sum / vp - slowest / vp, which is

@@ -12,7 +12,15 @@ TIME_KINDS: tuple[str, ...] = (
 )  # fmt: skip
 """Parts of a step, in seconds; they sum to the step time. Communication is what compute does not hide."""
 
-MEMORY_KINDS: tuple[str, ...] = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
+MEMORY_KINDS: tuple[str, ...] = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "buffers",
+    "reserve",
+)
 """Parts of a device's memory in bytes, at the fullest pipeline stage; they sum to the total."""
 
 
