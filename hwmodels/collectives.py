@@ -1,8 +1,8 @@
 """Seconds of a collective over equal groups of ranks, by a hierarchical latency-bandwidth model.
 
-A group is given by its `size` and its `stride` in ranks. Members that share a scale-up domain exchange over it; the rest
-goes through the network cards, of which a group uses as many as it has members in a domain. Other groups of the same
-axis run at the same time on the remaining cards, so a device never has more than its own share.
+A group is given by its `size` and its `stride` in ranks. Members that share a scale-up domain exchange over it; the
+rest goes through the network cards, of which a group uses as many as it has members in a domain. Other groups of the
+same axis run at the same time on the remaining cards, so a device never has more than its own share.
 Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH, 2005 (ring and tree
 costs); NVIDIA, nccl-tests PERFORMANCE.md (bus bandwidth).
 """
@@ -47,7 +47,7 @@ def group(cluster: Cluster, size: Ints, stride: Ints) -> Group:
 
 
 def all_gather_time(over: Group, nbytes: Numbers) -> Floats:
-    """Seconds until every rank holds all `nbytes`, of which it held 1/size: (n-1)/n x nbytes / bandwidth + steps x latency."""
+    """Seconds until every rank holds all `nbytes`, of which it held 1/n: (n-1)/n x nbytes / bandwidth + latencies."""
     steps = (over.inner - 1) * over.inner_latency + (over.outer - 1) * over.outer_latency
     return np.where(over.size > 1, _ring_bytes(over, nbytes) / over.bandwidth + steps, 0.0)
 

@@ -184,9 +184,7 @@ def _attention(job: TrainingJob, device: Device, table: LayoutTable, *, backward
 def _elementwise(job: TrainingJob, device: Device, table: LayoutTable) -> Floats:
     item, model = item_bytes(job.precision), job.model
     hidden = sharded_tokens(job, table) * model.hidden * job.stack.elementwise_passes
-    inner = (
-        local_tokens(job, table) * model.ffn_hidden / table.tensor_parallel * (3 if model.gated_mlp else 2)
-    )
+    inner = local_tokens(job, table) * model.ffn_hidden / table.tensor_parallel * (3 if model.gated_mlp else 2)
     moved = item * (hidden + inner)
     if job.precision == "fp8":
         operands = (

@@ -22,7 +22,7 @@ _SWITCHES = ("sequence_parallel", "overlap")
 class LayoutTable:
     """Columns of equal length, one entry per layout, named as in `Layout`.
 
-    Switches are 0 or 1; `recompute`, `schedule` and `offload` hold the position in `RECOMPUTE`, `SCHEDULES`, `OFFLOADS`.
+    Switches are 0 or 1; `recompute`, `schedule`, `offload` hold the position in `RECOMPUTE`, `SCHEDULES`, `OFFLOADS`.
     """
 
     tensor_parallel: Ints

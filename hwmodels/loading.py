@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from hwmodels.units import Quantity, UnitError, exact, parse
 T = TypeVar("T")
 
 
-class _Illegal(ValueError):
+class _IllegalError(ValueError):
     """One value that is not legal; the path is added where it is caught."""
 
     def __init__(self, found: object, legal: str, nearest: str | None = None) -> None:
@@ -97,7 +98,7 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
     match error:
         case SpecError():
             yield from (fault.under(path) for fault in error.faults)
-        case _Illegal():
+        case _IllegalError():
             yield error.fault.under(path)
         case ForbiddenExtraKeysError():
             legal = sorted(set(_keys(error.cl)))
@@ -149,8 +150,8 @@ def _scalar_hook(kind: type, words: str) -> Callable[[Any, Any], Any]:
 
     def read(value: Any, _: Any) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            whole = str(int(value)) if kind is int and isinstance(value, float) and value == value else None
-            raise _Illegal(value, words, whole)
+            whole = str(int(value)) if kind is int and isinstance(value, float) and math.isfinite(value) else None
+            raise _IllegalError(value, words, whole)
         return kind(value)
 
     return read
@@ -169,7 +170,7 @@ def _quantity_reader(kind: Any) -> Callable[[Any, Any], float]:
         try:
             return parse(value, _unit(kind))
         except UnitError as error:
-            raise _Illegal(value, error.legal, error.nearest) from None
+            raise _IllegalError(value, error.legal, error.nearest) from None
 
     return read
 
@@ -184,7 +185,7 @@ def _literal_reader(kind: Any) -> Callable[[Any, Any], Any]:
 
     def read(value: Any, _: Any) -> Any:
         if not any(value == choice and type(value) is type(choice) for choice in legal):
-            raise _Illegal(value, " | ".join(map(str, legal)), nearest_name(value, map(str, legal)))
+            raise _IllegalError(value, " | ".join(map(str, legal)), nearest_name(value, map(str, legal)))
         return value
 
     return read
@@ -199,7 +200,7 @@ def _record_reader(kind: type, converter: Converter) -> Callable[[Any, Any], Any
         if isinstance(value, kind):
             return value
         if not isinstance(value, Mapping):
-            raise _Illegal(value, f"a mapping with the keys {', '.join(_keys(kind))}")
+            raise _IllegalError(value, f"a mapping with the keys {', '.join(_keys(kind))}")
         return read_mapping(value, wanted)
 
     return read
@@ -210,7 +211,7 @@ def _list_reader(kind: Any, converter: Converter) -> Callable[[Any, Any], Any]:
 
     def read(value: Any, _: Any) -> Any:
         if not isinstance(value, (list, tuple)):
-            raise _Illegal(value, "a list")
+            raise _IllegalError(value, "a list")
         return tuple(inner(value, list))
 
     return read

@@ -41,7 +41,9 @@ class Device:
     estimates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        refuse(positive_faults(self, "memory", "memory_bandwidth", "matmul_efficiency", "memory_efficiency", "processors"))
+        refuse(
+            positive_faults(self, "memory", "memory_bandwidth", "matmul_efficiency", "memory_efficiency", "processors")
+        )
 
     def peak(self, precision: Precision) -> float:
         """Dense peak of the linear layers in FLOP/s; 0 where the device has no such arithmetic."""
@@ -126,7 +128,9 @@ class Cluster:
         if not self.pools:
             yield Fault(path="pools", found="no nodes", legal="at least one pool of nodes", nearest="dgx-h100 x 1")
         if len(self.pools) > 1:
-            yield Fault(path="pools", found=f"{len(self.pools)} pools", legal="one pool of equal nodes", nearest="1 pool")
+            yield Fault(
+                path="pools", found=f"{len(self.pools)} pools", legal="one pool of equal nodes", nearest="1 pool"
+            )
 
     @property
     def node(self) -> Node:

@@ -22,9 +22,7 @@ LOGIT_BYTES = 8
 """Bytes per logit at the peak of the loss: the 16-bit logit, its fp32 softmax, and the 16-bit gradient."""
 
 
-def stage_parameters(
-    job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, last: Bools
-) -> Floats:
+def stage_parameters(job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, last: Bools) -> Floats:
     """Parameters on one rank of a stage with `layers` layers; embedding on the first stage, norm and head on the last.
 
     Matrices are split over tp, norms are on every tp rank. A tied head has its own copy where first and last differ.
@@ -43,7 +41,7 @@ def stage_parameters(
 def stage_memory(
     job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, last: Bools, in_flight: Floats
 ) -> Mapping[str, Floats]:
-    """Bytes by kind of one rank of a stage that holds `layers` layers and the activations of `in_flight` micro-batches."""
+    """Bytes by kind of one rank of a stage with `layers` layers and the activations of `in_flight` micro-batches."""
     parameters = stage_parameters(job, table, layers, first, last)
     return {
         **_states(job, table, parameters),
@@ -99,9 +97,7 @@ def _score_bytes(job: TrainingJob, table: LayoutTable, recompute: str) -> Floats
     return heads * job.sequence_length * per_score
 
 
-def _activations(
-    job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, in_flight: Floats
-) -> Floats:
+def _activations(job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, in_flight: Floats) -> Floats:
     kept = np.choose(table.recompute, [layer_activation_bytes(job, table, mode) for mode in RECOMPUTE])
     mask = sharded_tokens(job, table) * job.model.hidden * (1 if job.stack.dropout else 0)
     # While a layer's backward pass runs, what it recomputes is held once.

@@ -58,7 +58,8 @@ _UNITS: dict[str, dict[str, float]] = {
     "count": _COUNT | {f"{prefix}tokens": factor for prefix, factor in _COUNT.items()},
 }
 _EXAMPLES = {
-    "B": "80 GB", "B/s": "400 Gb/s", "s": "5 us", "FLOP": "1 PFLOP", "FLOP/s": "989 TFLOP/s", "W": "700 W", "J": "3 kWh",
+    "B": "80 GB", "B/s": "400 Gb/s", "s": "5 us", "FLOP": "1 PFLOP", "FLOP/s": "989 TFLOP/s", "W": "700 W",
+    "J": "3 kWh",
     "USD": "2M USD", "USD/h": "2.10 USD/h", "USD/kWh": "0.08 USD/kWh", "fraction": "80%", "count": "1T",
 }  # fmt: skip
 _SHOWN = {

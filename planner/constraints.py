@@ -102,8 +102,10 @@ def schedule_matches(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> 
     keeps = (interleaved == several) & (~several | (table.pipeline_parallel > 1))
 
     def explain(row: int) -> Violation:
-        found = f"{SCHEDULES[table.schedule[row]]} with vp={table.virtual_stages[row]}, pp={table.pipeline_parallel[row]}"
-        return Violation(rule="schedule", found=found, legal="interleaved_1f1b with vp > 1 and pp > 1, or 1f1b with vp=1",
+        found = (
+            f"{SCHEDULES[table.schedule[row]]} with vp={table.virtual_stages[row]}, pp={table.pipeline_parallel[row]}"
+        )
+        return Violation(rule="schedule", found=found, legal="interleaved_1f1b with vp > 1, pp > 1; or 1f1b with vp=1",
                          nearest="schedule=1f1b,vp=1")  # fmt: skip
 
     return Verdict(keeps=keeps, explain=explain)
@@ -118,9 +120,7 @@ def interleaving_fills(job: TrainingJob, cluster: Cluster, table: LayoutTable) -
     def explain(row: int) -> Violation:
         legal = f"a multiple of pp={pp[row]} micro-batches under interleaving"
         nearest = f"{max(1, round(count[row] / pp[row])) * pp[row]} micro-batches, or vp=1"
-        return Violation(
-            rule="interleaving", found=f"{count[row]} micro-batches", legal=legal, nearest=nearest
-        )
+        return Violation(rule="interleaving", found=f"{count[row]} micro-batches", legal=legal, nearest=nearest)
 
     return Verdict(keeps=keeps, explain=explain)
 
@@ -135,9 +135,7 @@ def shard_group_divides(job: TrainingJob, cluster: Cluster, table: LayoutTable) 
         if table.zero_stage[row] == 0:
             return Violation(rule="shard", found=found, legal="shard=1 without ZeRO", nearest="shard=1")
         nearest = f"shard={nearest_divisor(int(ranks[row]), int(table.shard_group[row]))}"
-        return Violation(
-            rule="shard", found=found, legal=f"a divisor of dp x cp = {ranks[row]}", nearest=nearest
-        )
+        return Violation(rule="shard", found=found, legal=f"a divisor of dp x cp = {ranks[row]}", nearest=nearest)
 
     return Verdict(keeps=keeps.astype(bool), explain=explain)
 
@@ -171,9 +169,7 @@ def stack_has_zero_with_pipeline(job: TrainingJob, cluster: Cluster, table: Layo
     def explain(row: int) -> Violation:
         found = f"zero={table.zero_stage[row]} with pp={table.pipeline_parallel[row]}"
         legal = f"zero up to {limit} with pp > 1 on {job.stack.name}"
-        return Violation(
-            rule="zero_with_pipeline", found=found, legal=legal, nearest=f"zero={limit}, or pp=1"
-        )
+        return Violation(rule="zero_with_pipeline", found=found, legal=legal, nearest=f"zero={limit}, or pp=1")
 
     return Verdict(keeps=(table.pipeline_parallel == 1) | (table.zero_stage <= limit), explain=explain)
 
@@ -228,8 +224,6 @@ def _divides(rule: str, name: str, divisor: Ints, what: str, number: int) -> Ver
     def explain(row: int) -> Violation:
         found = int(divisor[row])
         nearest = f"{name}={nearest_divisor(number, found)}"
-        return Violation(
-            rule=rule, found=f"{name}={found}", legal=f"a divisor of {number} {what}", nearest=nearest
-        )
+        return Violation(rule=rule, found=f"{name}={found}", legal=f"a divisor of {number} {what}", nearest=nearest)
 
     return Verdict(keeps=number % divisor == 0, explain=explain)

@@ -61,13 +61,11 @@ def write_atomically(path: Path, text: str) -> None:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
+        Path(partial).chmod(0o644)
+        Path(partial).replace(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise SpecError(
-            [Fault(path="", found=reason, legal="a place that can be written")], str(path)
-        ) from None
+        raise SpecError([Fault(path="", found=reason, legal="a place that can be written")], str(path)) from None
 
 
 def load_plan(path: Path) -> Plan:
@@ -94,13 +92,9 @@ def _header_faults(data: Any) -> list[Fault]:
 
 def _world_fault(plan: Plan) -> Fault:
     found = f"{plan.layout.world_size} ranks"
-    return Fault(
-        path="layout", found=found, legal=f"as many ranks as the cluster has devices: {plan.cluster.devices}"
-    )
+    return Fault(path="layout", found=found, legal=f"as many ranks as the cluster has devices: {plan.cluster.devices}")
 
 
 def provenance(catalog: str, evaluated: int, feasible: int) -> Provenance:
     """The provenance of a plan made by this installation."""
-    return Provenance(
-        meshwright=version("meshwright"), catalog=catalog, evaluated=evaluated, feasible=feasible
-    )
+    return Provenance(meshwright=version("meshwright"), catalog=catalog, evaluated=evaluated, feasible=feasible)

@@ -45,7 +45,7 @@ class _Priced:
 
 
 def search(job: TrainingJob, cluster: Cluster, space: SearchSpec, top: int = 5) -> SearchResult:
-    """The `top` fastest layouts of `space` that keep every rule and fit. Raises `SpecError` for a job no device can run."""
+    """The `top` fastest layouts of `space` that keep every rule and fit. Raises `SpecError` as `score` does."""
     started = time.perf_counter()
     refuse(unsupported(job, cluster))
     everything = layouts(job, cluster, space)
@@ -54,9 +54,7 @@ def search(job: TrainingJob, cluster: Cluster, space: SearchSpec, top: int = 5) 
     fits = priced.memory <= cluster.device.memory
     order = np.lexsort((priced.memory, priced.step_time))
     best = order[fits[order]][:top]
-    misses = np.argsort(np.where(fits, np.inf, priced.memory), kind="stable")[
-        : min(MISSES, int((~fits).sum()))
-    ]
+    misses = np.argsort(np.where(fits, np.inf, priced.memory), kind="stable")[: min(MISSES, int((~fits).sum()))]
     return SearchResult(
         candidates=_candidates(job, cluster, legal.take(best)),
         evaluated=len(legal),

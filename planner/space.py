@@ -43,8 +43,8 @@ class SearchSpec:
 
     def _faults(self) -> Iterator[Fault]:
         for field in (
-            "tensor_parallel", "pipeline_parallel", "virtual_stages", "data_parallel", "context_parallel", "shard_group",
-            "micro_batch_size",
+            "tensor_parallel", "pipeline_parallel", "virtual_stages", "data_parallel", "context_parallel",
+            "shard_group", "micro_batch_size",
         ):  # fmt: skip
             for position, value in enumerate(getattr(self, field)):
                 if value < 1:
@@ -52,9 +52,7 @@ class SearchSpec:
         for position, stage in enumerate(self.zero_stage):
             if stage not in range(4):
                 nearest = str(min(max(stage, 0), 3))
-                yield Fault(
-                    path=f"zero_stage[{position}]", found=str(stage), legal="0, 1, 2 or 3", nearest=nearest
-                )
+                yield Fault(path=f"zero_stage[{position}]", found=str(stage), legal="0, 1, 2 or 3", nearest=nearest)
 
 
 def layouts(job: TrainingJob, cluster: Cluster, spec: SearchSpec) -> LayoutTable:
@@ -64,9 +62,7 @@ def layouts(job: TrainingJob, cluster: Cluster, spec: SearchSpec) -> LayoutTable
     """
     columns = _degrees(job, cluster, spec)
     columns = _cross(columns, "micro_batch_size", _or(spec.micro_batch_size, divisors(job.global_batch_size)))
-    columns = _keep(
-        columns, job.global_batch_size % (columns["micro_batch_size"] * columns["data_parallel"]) == 0
-    )
+    columns = _keep(columns, job.global_batch_size % (columns["micro_batch_size"] * columns["data_parallel"]) == 0)
     columns = _cross(columns, "virtual_stages", _or(spec.virtual_stages, divisors(job.model.layers)))
     columns = _keep(columns, _chunks_fit(job, columns))
     columns["schedule"] = np.where(columns["virtual_stages"] > 1, SCHEDULES.index("interleaved_1f1b"), 0)

@@ -20,7 +20,7 @@ from hwmodels.memory import gradient_bytes
 
 
 def tensor_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
-    """Exposed seconds of one layer in one direction: two all-reduces of the hidden state, one each for attention and MLP.
+    """Exposed seconds of one layer in one direction: an all-reduce of the hidden state each for attention and MLP.
 
     Under sequence parallelism each becomes an all-gather and a reduce-scatter, which move the same bytes.
     """
@@ -33,10 +33,8 @@ def tensor_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable)
     return exposed
 
 
-def context_parallel_time(
-    job: TrainingJob, cluster: Cluster, table: LayoutTable, attention: Floats
-) -> Floats:
-    """Exposed seconds of one layer's forward pass: keys and values of the other ranks, gathered while attention runs."""
+def context_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable, attention: Floats) -> Floats:
+    """Exposed seconds of one layer's forward pass: the other ranks' keys and values, gathered beside attention."""
     size = table.context_parallel
     over = group(cluster, size, table.tensor_parallel)
     nbytes = 2 * item_bytes(job.precision) * local_tokens(job, table) * local_kv_width(job, table) * size

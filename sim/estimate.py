@@ -30,7 +30,7 @@ from sim.communication import (
     tensor_parallel_time,
     tied_embedding_time,
 )
-from sim.pipeline import Stage, stages, step_of_stages
+from sim.pipeline import Stage, bubble_time, stages
 from sim.step import MEMORY_KINDS, TIME_KINDS, StepEstimate
 
 Columns = Mapping[str, Floats]
@@ -58,7 +58,7 @@ class _LayerTime:
 
 
 def estimate(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> StepTable:
-    """Time and memory of one optimizer step for every layout of `table`. Layouts are priced even where they do not fit."""
+    """Time and memory of one optimizer step for every layout of `table`, whether it fits or not."""
     micro_batches = np.maximum(job.global_batch_size / (table.micro_batch_size * table.data_parallel), 1.0)
     kinds = stages(job.model.layers, table, micro_batches)
     breakdown = _breakdown(job, cluster, table, micro_batches, kinds)
@@ -82,9 +82,7 @@ def estimate_layout(job: TrainingJob, cluster: Cluster, layout: Layout) -> StepE
     return row_estimate(job, cluster, table_of([layout]), estimate(job, cluster, table_of([layout])), 0)
 
 
-def row_estimate(
-    job: TrainingJob, cluster: Cluster, table: LayoutTable, found: StepTable, row: int
-) -> StepEstimate:
+def row_estimate(job: TrainingJob, cluster: Cluster, table: LayoutTable, found: StepTable, row: int) -> StepEstimate:
     """One row of `found` as a record."""
     step_time = float(found.step_time[row])
     return StepEstimate(
@@ -110,13 +108,10 @@ def _breakdown(
 ) -> dict[str, Floats]:
     layer = _layer_time(job, cluster, table)
     per_stage = [_stage_parts(job, cluster, table, layer, stage) for stage in kinds]
-    totals = np.stack(
-        [np.where(s.exists, _total(parts), 0.0) for s, parts in zip(kinds, per_stage, strict=True)]
-    )
+    totals = np.stack([np.where(s.exists, _total(parts), 0.0) for s, parts in zip(kinds, per_stage, strict=True)])
     slowest = np.argmax(totals, axis=0)
     parts = {name: _pick(slowest, [stage[name] for stage in per_stage]) for name in per_stage[0]}
     everything = job.model.layers * _total(layer.parts) + _ends(totals, kinds, layer, table)
-    busy, bubble = step_of_stages(np.max(totals, axis=0), everything, micro_batches, table.virtual_stages)
     layers = _pick(slowest, [stage.layers for stage in kinds])
     parameters = np.max([_parameters(job, table, stage) for stage in kinds], axis=0)
     sharded = np.where(table.zero_stage >= 1, table.shard_group, 1)
@@ -132,9 +127,8 @@ def _breakdown(
             layers * layer.forward,
             layers * layer.backward,
         ),
-        "pp_comm": pipeline_time(job, cluster, table, micro_batches)
-        + tied_embedding_time(job, cluster, table),
-        "bubble": bubble,
+        "pp_comm": pipeline_time(job, cluster, table, micro_batches) + tied_embedding_time(job, cluster, table),
+        "bubble": bubble_time(np.max(totals, axis=0), everything, table.virtual_stages),
         "optimizer": optimizer_time(cluster.device, parameters / sharded, gradient_bytes(job)),
     }
 
@@ -172,7 +166,9 @@ def _stage_parts(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on `stage`, by kind: its layers, and embedding or head where it has them."""
     head = head_forward(job, cluster.device, table) + head_backward(job, cluster.device, table)
-    ends = head.times(stage.last * 1.0) + embedding_pass(job, cluster.device, table).times(stage.first * 2.0)
+    ends = head.times(stage.last.astype(np.float64)) + embedding_pass(job, cluster.device, table).times(
+        2 * stage.first.astype(np.int64)
+    )
     parts = {name: seconds * stage.layers for name, seconds in layer.parts.items()}
     return _with_work(parts, ends)
 
@@ -186,15 +182,14 @@ def _ends(totals: Floats, kinds: tuple[Stage, Stage, Stage], layer: _LayerTime, 
     """Seconds of embedding and head over the whole pipeline."""
     first = totals[0] - kinds[0].layers * _total(layer.parts)
     last = totals[2] - kinds[2].layers * _total(layer.parts)
-    return first + np.where(table.pipeline_parallel > 1, last, 0.0)
+    ends: Floats = first + np.where(table.pipeline_parallel > 1, last, 0.0)
+    return ends
 
 
 def _fullest(job: TrainingJob, table: LayoutTable, kinds: tuple[Stage, Stage, Stage]) -> dict[str, Floats]:
     """Bytes by kind of the fullest stage."""
     held = [stage_memory(job, table, s.layers, s.first, s.last, s.in_flight) for s in kinds]
-    totals = np.stack(
-        [np.where(s.exists, _total(bytes_), 0.0) for s, bytes_ in zip(kinds, held, strict=True)]
-    )
+    totals = np.stack([np.where(s.exists, _total(bytes_), 0.0) for s, bytes_ in zip(kinds, held, strict=True)])
     fullest = np.argmax(totals, axis=0)
     return {kind: _pick(fullest, [stage[kind] for stage in held]) for kind in MEMORY_KINDS}
 

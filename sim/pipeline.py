@@ -55,12 +55,10 @@ def _in_flight(table: LayoutTable, micro_batches: Floats, position: Ints) -> Flo
     return np.minimum(np.where(vp > 1, interleaved, pp - position), micro_batches)
 
 
-def step_of_stages(
-    slowest: Floats, everything: Floats, micro_batches: Floats, virtual_stages: Ints
-) -> tuple[Floats, Floats]:
-    """Busy and idle seconds of the slowest stage, from its seconds per micro-batch and the sum over all stages.
+def bubble_time(slowest: Floats, everything: Floats, virtual_stages: Ints) -> Floats:
+    """Idle seconds of the slowest stage, from its seconds per micro-batch and the sum over all stages.
 
-    The slowest stage works through all micro-batches and waits for the others once: sum / vp - slowest / vp, which is
-    (pp - 1) / vp x stage time where stages are equal. Source: Narayanan et al. 2021, section 2.2.
+    The slowest stage works through all micro-batches and waits for the others once: (sum - slowest) / vp, which is
+    (pp - 1) / vp x stage time where stages are equal. Source: Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.
     """
-    return micro_batches * slowest, (everything - slowest) / virtual_stages
+    return np.maximum(everything - slowest, 0.0) / virtual_stages
