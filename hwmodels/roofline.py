@@ -46,11 +46,18 @@ def quantization(device: Device, m: Floats, n: Floats, k: Floats) -> Floats:
     """
     if device.kind == "cpu":
         return np.ones(np.broadcast_shapes(m.shape, n.shape, k.shape))
-    tiles = np.ceil(m / TILE) * np.ceil(n / TILE)
+    rows, columns = _tile(m), _tile(n)
+    tiles = np.ceil(m / rows) * np.ceil(n / columns)
     splits = np.maximum(1, np.minimum(device.processors // tiles, k // SPLIT))
     waves = np.ceil(tiles * splits / device.processors)
-    overwork: Floats = waves * device.processors / splits * TILE * TILE / (m * n)
+    overwork: Floats = waves * device.processors / splits * rows * columns / (m * n)
     return overwork
+
+
+def _tile(length: Floats) -> Floats:
+    """Side of the tile for a matrix side of `length`: a power of two from 16, the smallest of a tensor core, to `TILE`."""
+    side: Floats = np.clip(2.0 ** np.ceil(np.log2(np.maximum(length, 1.0))), 16, TILE)
+    return side
 
 
 def streaming_time(device: Device, nbytes: Numbers) -> Floats:

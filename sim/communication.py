@@ -110,7 +110,7 @@ def _data_group(cluster: Cluster, table: LayoutTable) -> Group:
 
 def _shard_groups(cluster: Cluster, table: LayoutTable) -> tuple[Group, Group]:
     """The groups that share one copy of the states, and the groups that hold the same part of it."""
-    replicas = table.data_parallel * table.context_parallel // table.shard_group
+    replicas = -(-table.data_parallel * table.context_parallel // table.shard_group)
     shard = group(cluster, table.shard_group, table.tensor_parallel)
     return shard, group(cluster, replicas, table.tensor_parallel * table.shard_group)
 
