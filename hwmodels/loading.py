@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from cattrs import Converter
@@ -17,7 +17,7 @@ from cattrs.errors import (
     ForbiddenExtraKeysError,
     IterableValidationNote,
 )
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from hwmodels.errors import Fault, SpecError, nearest_name
 from hwmodels.units import Quantity, UnitError, exact, parse
@@ -132,15 +132,14 @@ def _make_converter() -> Converter:
         converter.register_structure_hook(kind, _scalar_hook(kind, words))
     converter.register_structure_hook_factory(_is_quantity, _quantity_reader)
     converter.register_unstructure_hook_factory(_is_quantity, _quantity_writer)
-    converter.register_structure_hook_factory(lambda kind: get_origin(kind) is Literal, _literal_reader)
+    converter.register_structure_hook_factory(lambda kind: _origin(kind) is Literal, _literal_reader)
+    converter.register_structure_hook_factory(_is_record, lambda kind: _record_reader(kind, converter))
+    converter.register_unstructure_hook_factory(_is_record, lambda kind: _record_writer(kind, converter))
     converter.register_structure_hook_factory(
-        lambda kind: isinstance(kind, type) and is_dataclass(kind), lambda kind: _record_reader(kind, converter)
-    )
-    converter.register_structure_hook_factory(
-        lambda kind: get_origin(kind) is tuple, lambda kind: _list_reader(kind, converter)
+        lambda kind: _origin(kind) is tuple, lambda kind: _list_reader(kind, converter)
     )
     converter.register_unstructure_hook_factory(
-        lambda kind: get_origin(kind) is tuple, lambda kind: _list_writer(kind, converter)
+        lambda kind: _origin(kind) is tuple, lambda kind: _list_writer(kind, converter)
     )
     return converter
 
@@ -157,8 +156,12 @@ def _scalar_hook(kind: type, words: str) -> Callable[[Any, Any], Any]:
     return read
 
 
+def _origin(kind: Any) -> Any:
+    return get_origin(kind)
+
+
 def _is_quantity(kind: Any) -> bool:
-    return get_origin(kind) is Annotated and any(isinstance(mark, Quantity) for mark in get_args(kind)[1:])
+    return _origin(kind) is Annotated and any(isinstance(mark, Quantity) for mark in get_args(kind)[1:])
 
 
 def _unit(kind: Any) -> str:
@@ -191,8 +194,25 @@ def _literal_reader(kind: Any) -> Callable[[Any, Any], Any]:
     return read
 
 
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind)
+
+
+def _resolve(kind: type) -> None:
+    """Put the types of a record's fields in place of their names; cattrs would lose the units of quantities."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        field.type = hints[field.name]
+
+
+def _record_writer(kind: type, converter: Converter) -> Callable[[Any], Any]:
+    _resolve(kind)
+    return make_dict_unstructure_fn(kind, converter)
+
+
 def _record_reader(kind: type, converter: Converter) -> Callable[[Any, Any], Any]:
-    read_mapping = make_dict_structure_fn(
+    _resolve(kind)
+    read_mapping: Callable[[Any, Any], Any] = make_dict_structure_fn(
         kind, converter, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True
     )
 
