@@ -23,12 +23,20 @@ def models() -> tuple[str, ...]:
 
 def model(name: str) -> ModelSpec:
     """The model of the catalog with this `name`. Raises `SpecError` with the nearest name."""
-    return model_from_config(_config(name), name)
+    return model_from_config(published_config(name), name)
+
+
+def published_config(name: str) -> dict[str, Any]:
+    """The configuration of a model of the catalog, as published. Raises `SpecError` with the nearest name."""
+    if name not in models():
+        raise SpecError([_unknown(name)])
+    config: dict[str, Any] = read_document(_FOLDER / f"{name}.json")
+    return config
 
 
 def model_source(name: str) -> str:
     """Where the dimensions of a model of the catalog were published. Raises `SpecError` with the nearest name."""
-    return str(_config(name)["_source"])
+    return str(published_config(name)["_source"])
 
 
 def load_model(reference: object, base_dir: Path) -> ModelSpec:
@@ -56,13 +64,6 @@ def is_path(reference: str, base_dir: Path) -> bool:
     """Whether `reference` is meant as a path: written like one, or there is such a file in `base_dir`."""
     written = "/" in reference or reference.endswith((".json", ".yaml", ".yml"))
     return "\0" not in reference and (written or os.path.exists(base_dir / reference))  # noqa: PTH110 (never raises)
-
-
-def _config(name: str) -> dict[str, Any]:
-    if name not in models():
-        raise SpecError([_unknown(name)])
-    config: dict[str, Any] = read_document(_FOLDER / f"{name}.json")
-    return config
 
 
 def _unknown(name: str) -> Fault:
