@@ -19,8 +19,9 @@ def huggingface_configs(draw: st.DrawFn) -> dict[str, Any]:
     if kind == "gpt2":
         inner = draw(st.none() | st.integers(1, 99))
         return {
-            **sizes, "model_type": kind, "n_embd": heads * head_dim, "n_head": heads, "n_layer": draw(st.integers(1, 3)),
-            "n_inner": inner, "n_positions": draw(st.integers(1, 50)), "bos_token_id": None, "eos_token_id": None,
+            **sizes, "model_type": kind, "n_embd": heads * head_dim, "n_head": heads, "n_inner": inner,
+            "n_layer": draw(st.integers(1, 3)), "n_positions": draw(st.integers(1, 50)), "bos_token_id": None,
+            "eos_token_id": None,
         }  # fmt: skip
     config = {
         **sizes, "model_type": kind, "hidden_size": heads * draw(st.integers(1, 9)), "num_attention_heads": heads,
@@ -29,6 +30,20 @@ def huggingface_configs(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
     biases = {"llama": ("attention_bias", "mlp_bias"), "qwen3": ("attention_bias",)}.get(kind, ())
     return config | {key: draw(st.booleans()) for key in biases}
+
+
+def plain_data() -> st.SearchStrategy[Any]:
+    """Whatever a YAML or JSON file may hold."""
+    scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+    return st.recursive(
+        scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4)
+    )
+
+
+def short_texts() -> st.SearchStrategy[str]:
+    """Texts that are more or less a layout."""
+    parts = st.sampled_from(["tp", "dp", "zero", "recompute", "sp", "=", ",", " ", "8", "-1", "x", "true", "full"])
+    return st.lists(parts | st.text(max_size=3), max_size=12).map("".join)
 
 
 @st.composite

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hwmodels.errors import SpecError
-from hwmodels.huggingface import model_from_config
+from hwmodels.huggingface import _FAMILIES, model_from_config
 from hwmodels.loading import unstructure
 from hwmodels.model import ModelSpec
 from hwmodels.models import load_model, model, model_source, models
@@ -51,8 +51,6 @@ def test_no_key_of_transformers_counts_as_misspelt(kind: str) -> None:
     import transformers
 
     every_key = transformers.CONFIG_MAPPING[kind]().to_dict()
-    from hwmodels.huggingface import _FAMILIES
-
     others = {key: value for key, value in every_key.items() if key not in _FAMILIES[kind].defaults}
     assert model_from_config({**others, "model_type": kind}, "x").layers > 0
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hwmodels.errors import Fault, SpecError
 from hwmodels.layout import Layout
 from planner.layout_text import KEYS, layout_argument, layout_columns, parse_layout, show_layout
-from tests.strategies import layouts
+from tests.strategies import layouts, short_texts
 from tests.worlds import ROUND_STACK, round_job
 
 JOB = round_job(global_batch_size=64)
@@ -130,6 +130,16 @@ def test_shown_for_tables() -> None:
 @given(layout=layouts())
 def test_a_written_layout_is_read_back(layout: Layout) -> None:
     assert parse_layout(layout_argument(layout, JOB), JOB, layout.world_size) == (layout, JOB)
+
+
+@given(text=short_texts())
+def test_any_text_is_a_layout_of_all_devices_or_a_spec_error(text: str) -> None:
+    try:
+        layout, _ = parse_layout(text, JOB, 16)
+    except SpecError as error:
+        assert all(fault.path.startswith("layout") for fault in error.faults)
+    else:
+        assert layout.world_size == 16
 
 
 @given(one=layouts(), other=layouts())
