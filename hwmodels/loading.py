@@ -47,15 +47,19 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark. Raises `SpecError` naming the file."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SpecError([_missing(path, error)], str(path)) from None
+    except UnicodeDecodeError:
+        raise SpecError([Fault(path="", found="bytes that are not UTF-8", legal="a text file")], str(path)) from None
+
+
 def read_document(path: Path) -> Any:
     """The plain data of a YAML or JSON file. Raises `SpecError` naming the file, and the line where it breaks off."""
-    source = str(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SpecError([_missing(path, error)], source) from None
-    except UnicodeDecodeError:
-        raise SpecError([Fault(path="", found="bytes that are not UTF-8", legal="a text file")], source) from None
+    source, text = str(path), read_text(path)
     try:
         return json.loads(text) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)  # noqa: S506 (safe subclass)
     except json.JSONDecodeError as error:
