@@ -1,0 +1,161 @@
+"""Measured collectives, in the columns that nccl-tests tables have, against the model of collectives."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwmodels import catalog
+from hwmodels.collectives import Group, all_gather_time, all_reduce_time, group, reduce_scatter_time
+from hwmodels.errors import SpecError
+from hwmodels.layout_table import Floats
+from hwmodels.machine import Cluster
+from planner.csv_rows import Reader, column_faults, read_cells, read_table, whole, word
+from planner.ledger import Ledger
+from planner.measured_cluster import measured_cluster
+from planner.measurements import Configuration
+from planner.validation import Errors, errors_of
+
+_PREDICT: dict[str, Callable[[Group, Floats], Floats]] = {
+    "all_reduce": all_reduce_time,
+    "all_gather": all_gather_time,
+    "reduce_scatter": reduce_scatter_time,
+}
+_BUS_FACTOR = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
+"""Bus bandwidth = factor x (n-1)/n x size / time. Source: NVIDIA, nccl-tests PERFORMANCE.md."""
+_TEXTS = (
+    "table_id", "record_type", "collective", "gpu", "scaleup", "scaleout_fabric", "library_version", "algo_note",
+    "dtype", "time_us", "algbw_GBps", "busbw_GBps", "inplace_time_us", "inplace_busbw_GBps", "quality_flag",
+    "source_title", "source_url_or_path", "note",
+)  # fmt: skip
+_READERS: dict[str, Reader] = {
+    **dict.fromkeys(_TEXTS, word),
+    **dict.fromkeys(("n_gpus", "n_nodes", "gpus_per_node"), whole(1)),
+    "size_bytes": whole(1, 2**62),
+}
+REQUIRED = ("table_id", "collective", "gpu", "n_gpus", "size_bytes")
+"""Columns by which such a file is recognized."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveResult:
+    """One measured collective: `key` is its table, collective and size in bytes; times in seconds, None for none."""
+
+    key: tuple[str, str, int | None]
+    status: str
+    reason: str | None = None
+    measured_time_s: float | None = None
+    predicted_time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveReport:
+    """All rows, the errors over all of them and by collective, and how many were skipped for which reason."""
+
+    rows: tuple[CollectiveResult, ...]
+    time: Errors
+    time_by_collective: dict[str, Errors]
+    skipped: dict[str, int]
+
+
+def is_collective_table(columns: tuple[str, ...]) -> bool:
+    """Whether a file with these `columns` holds measured collectives."""
+    return set(REQUIRED) <= set(columns)
+
+
+def validate_collectives(path: Path) -> CollectiveReport:
+    """Predict every row of the file at `path`. Raises `SpecError` with all faults of the file."""
+    table = read_table(path)
+    faults = [*table.faults, *column_faults(table, tuple(_READERS), REQUIRED)]
+    rows = []
+    for line, cells in table.rows:
+        values, illegal = read_cells(line, cells, _READERS)
+        faults.extend(illegal)
+        rows.append(values)
+    if faults:
+        raise SpecError(faults, str(path))
+    results = tuple(_result(values) for values in rows)
+    return CollectiveReport(
+        rows=results,
+        time=_errors(results),
+        time_by_collective={name: _errors([r for r in results if r.key[1] == name]) for name in _PREDICT},
+        skipped=dict(Counter(r.reason for r in results if r.reason).most_common()),
+    )
+
+
+def _errors(rows: tuple[CollectiveResult, ...] | list[CollectiveResult]) -> Errors:
+    return errors_of([(row.predicted_time_s, row.measured_time_s) for row in rows])
+
+
+def _result(row: dict[str, Any]) -> CollectiveResult:
+    key = (row.get("table_id", ""), row.get("collective", ""), row.get("size_bytes"))
+    predicted = _predicted(row)
+    if isinstance(predicted, str):
+        return CollectiveResult(key=key, status="skipped", reason=predicted, measured_time_s=_measured(row))
+    return CollectiveResult(key=key, status="ok", measured_time_s=_measured(row), predicted_time_s=predicted)
+
+
+def _predicted(row: dict[str, Any]) -> float | str:
+    """Seconds of the collective among all devices of the row, or why it cannot be priced."""
+    predict = _PREDICT.get(row.get("collective", ""))
+    size, ranks = row.get("size_bytes"), row.get("n_gpus")
+    if predict is None:
+        return f"collective {row.get('collective', '')} is not priced"
+    if not size or not ranks:
+        return "the size or the number of devices is not stated"
+    cluster = _cluster(row, ranks)
+    if isinstance(cluster, str):
+        return cluster
+    over = group(cluster, np.array([ranks]), np.array([1]))
+    return float(predict(over, np.array([float(size)]))[0])
+
+
+def _cluster(row: dict[str, Any], ranks: int) -> Cluster | str:
+    device = device_of(row.get("gpu", ""))
+    if device is None:
+        return f"device {row.get('gpu', '')!r} is not in the catalog"
+    per_node = row.get("gpus_per_node") or -(-ranks // row.get("n_nodes", 1))
+    ledger = Ledger(row=Configuration(
+        id=row.get("table_id", ""), stack="", device=device, n_devices=ranks, devices_per_node=per_node,
+        fabric=row.get("scaleout_fabric", ""),
+    ))  # fmt: skip
+    cluster = measured_cluster(ledger)
+    if cluster is None:
+        return ledger.reasons[0]
+    if "NVL72" in row.get("scaleup", "") + row.get("gpu", ""):
+        node = cluster.node
+        pool = replace(cluster.pools[0], node=replace(node, domain=max(node.domain, 72)))
+        return replace(cluster, pools=(pool,))
+    return cluster
+
+
+def device_of(text: str) -> str | None:
+    """The device of the catalog that `text` names: the one that shares most words with it, all of its own among them.
+
+    "H100-80GB SXM (DGX H100)" is h100-sxm where the catalog has no h100-sxm-80gb.
+    """
+    words = set(re.findall(r"[a-z0-9]+", text.lower()))
+    fitting = [name for name in catalog.devices() if set(re.findall(r"[a-z0-9]+", name)) <= words]
+    return max(fitting, key=len, default=None)
+
+
+def _measured(row: dict[str, Any]) -> float | None:
+    """Measured seconds: as stated in us, or from the bus bandwidth that is stated in GB/s."""
+    if stated := _number(row.get("time_us", "")):
+        return stated * 1e-6
+    bandwidth, size, ranks = _number(row.get("busbw_GBps", "")), row.get("size_bytes"), row.get("n_gpus")
+    factor = _BUS_FACTOR.get(row.get("collective", ""))
+    if not (bandwidth and size and ranks and factor):
+        return None
+    return float(factor * (ranks - 1) / ranks * size / (bandwidth * 1e9))
+
+
+def _number(text: str) -> float | None:
+    """The number that `text` is, None for a range or other text."""
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
