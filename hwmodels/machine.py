@@ -10,7 +10,7 @@ from hwmodels.errors import Fault, positive_faults, refuse
 from hwmodels.units import Bytes, BytesPerSecond, FlopPerSecond, Fraction, Seconds, Watts
 
 if TYPE_CHECKING:
-    import networkx
+    import networkx as nx
 
 Precision = Literal["bf16", "fp16", "fp8", "fp32"]
 PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp8", "fp32")
@@ -35,7 +35,6 @@ class Device:
     matmul_efficiency: Fraction
     matmul_efficiency_fp8: Fraction = 0.0
     memory_efficiency: Fraction
-    kernel_launch: Seconds
     processors: int
     power: Watts
     estimates: tuple[str, ...] = ()
@@ -173,7 +172,7 @@ class Cluster:
         records.add((self.fabric.name, self.fabric.estimates))
         return tuple(sorted(f"{name}.{field}" for name, fields in records for field in fields))
 
-    def graph(self) -> networkx.Graph:
+    def graph(self) -> nx.Graph[str]:
         """The topology: GPU, NVSwitch, NIC, leaf and spine nodes, edges with `bandwidth` in B/s and direction."""
         from hwmodels.topology import build_graph
 

@@ -55,7 +55,7 @@ def quantization(device: Device, m: Floats, n: Floats, k: Floats) -> Floats:
 
 
 def _tile(length: Floats) -> Floats:
-    """Side of the tile for a matrix side of `length`: a power of two from 16, the smallest of a tensor core, to `TILE`."""
+    """Side of the tile for a matrix side of `length`: a power of two from 16 (tensor cores) to `TILE`."""
     side: Floats = np.clip(2.0 ** np.ceil(np.log2(np.maximum(length, 1.0))), 16, TILE)
     return side
 

@@ -27,7 +27,7 @@ def test_gpt3_on_tp8_pp8():
     )
     memory = estimate_layout(job, round_cluster(nodes=8), layout).memory
     h, v, s = 12288, 51200, 2048
-    # First stage: 12 layers of 12 h^2 + 13 h (biases of rows are split, norms and output biases are not), and both tables.
+    # First stage: 12 layers of 12 h^2 + 13 h (norms are not split), and both tables.
     per_layer = (12 * h * h + 7 * h) / 8
     held = 12 * per_layer + (v + 2048) * h / 8
     assert memory["weights"] == pytest.approx(2 * held, rel=1e-3)

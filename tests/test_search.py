@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_missed_with_a_reason():
 
 
 def test_a_precision_that_the_device_lacks_is_refused():
-    with pytest.raises(SpecError, match="training.precision: found fp8; legal: bf16, fp16"):
+    with pytest.raises(SpecError, match=r"training\.precision: found fp8; legal: bf16, fp16"):
         search(replace(round_job(), precision="fp8"), round_cluster(), SearchSpec())
 
 

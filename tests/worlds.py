@@ -15,7 +15,6 @@ ROUND_DEVICE = Device(
     peak_fp16=200e12,
     matmul_efficiency=0.5,
     memory_efficiency=0.5,
-    kernel_launch=0.0,
     processors=100,
     power=500.0,
 )
