@@ -165,9 +165,8 @@ def _expanded(data: Any) -> Any:
     if not isinstance(data, Mapping) or not isinstance(data.get("pools"), list):
         return data
     if not data["pools"]:
-        raise SpecError(
-            [Fault(path="pools", found="no nodes", legal="at least one pool of nodes", nearest="dgx-h100 x 1")]
-        )
+        legal = "at least one pool of nodes"
+        raise SpecError([Fault(path="pools", found="no nodes", legal=legal, nearest="{node: dgx-h100, count: 1}")])
     faults: list[Fault] = []
     pools = [_expanded_pool(pool, f"pools[{i}]", faults) for i, pool in enumerate(data["pools"])]
     default = next((pool["node"].default_fabric for pool in pools if _has_node(pool)), None)

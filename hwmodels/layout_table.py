@@ -63,7 +63,7 @@ FIELDS: tuple[str, ...] = tuple(field.name for field in fields(LayoutTable))
 
 def encode(name: str, value: object) -> int:
     """The integer that stands for `value` in column `name`."""
-    return _CODES[name].index(str(value)) if name in _CODES else int(value)  # type: ignore[call-overload, no-any-return]
+    return _CODES[name].index(str(value)) if name in _CODES else int(value)  # type: ignore[call-overload]
 
 
 def _decode(name: str, value: int) -> object:

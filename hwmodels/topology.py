@@ -94,7 +94,7 @@ def _cards_of(device: int, devices: int, nics: int) -> range:
 
 
 def _add_spines(graph: nx.Graph[str], cluster: Cluster, tree: FatTree) -> None:
-    leaves = [name for name, kind in graph.nodes(data="kind") if kind == "leaf"]
+    leaves = [name for name in graph if graph.nodes[name]["kind"] == "leaf"]
     for spine in range(tree.spines):
         graph.add_node(f"spine{spine}", kind="spine")
         for leaf in leaves:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated
 
 from hwmodels.errors import nearest_name
@@ -94,7 +95,7 @@ def parse(text: object, unit: str) -> float:
     if symbol not in units:
         close = nearest_name(symbol, units) if symbol else _EXAMPLES[unit].split()[-1]
         raise UnitError(legal, f"{match[1]} {close}" if close else None)
-    value = float(match[1].replace(",", "")) * units[symbol]
+    value = float(Decimal(match[1].replace(",", "")) * Decimal(repr(units[symbol])))
     if not math.isfinite(value) or value < 0:
         raise UnitError(f"{legal}, finite and not below 0")
     return value
