@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -40,9 +41,15 @@ def main() -> None:
         cluster = cluster_of(f"dgx-h100 x {nodes}")
         result = search(file.job, cluster, SearchSpec())
         print(f"search on {cluster.devices:5d} GPUs: {result.evaluated:8,d} legal layouts, {result.seconds:.2f} s")
-    command = [sys.executable, "-m", "planner.cli", "search", str(EXAMPLE), "--json"]
-    print(f"plan search, start included: {_timed(lambda: subprocess.run(command, check=True, capture_output=True)):.2f} s")
-    print(f"plan --help: {_timed(lambda: subprocess.run([*command[:3], '--help'], capture_output=True)):.2f} s")
+    print(f"plan search, start included: {_timed(lambda: _plan('search', str(EXAMPLE), '--json')):.2f} s")
+    print(f"plan --help: {_timed(lambda: _plan('--help')):.2f} s")
+
+
+def _plan(*arguments: str) -> None:
+    """Run the command line in an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "planner.cli", *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
 
 
 if __name__ == "__main__":

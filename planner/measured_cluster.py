@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
 
 from hwmodels import catalog
 from hwmodels.machine import Cluster, Device, Fabric, Node, Pool
@@ -69,7 +68,7 @@ def stated_network(text: str, devices: int) -> Network | None:
 
 def _node_with(ledger: Ledger, device: Device) -> Node:
     """A node of the catalog with this device: first one with as many devices as the row states, then a DGX."""
-    everyone = _nodes()
+    everyone = catalog.nodes().values()
     own = [node for node in everyone if node.device.name == device.name]
     if not own:
         near = max(everyone, key=lambda node: _shared_start(node.device.name, device.name))
@@ -98,17 +97,7 @@ def _connected(ledger: Ledger, node: Node) -> tuple[Node, Fabric]:
         return node, catalog.fabric(ledger.fill("fabric", node.default_fabric, f"node {node.name}"))
     kind = "ethernet" if network.ethernet else "infiniband"
     rate = network.gigabits * 1e9 / 8
-    like = [fabric for fabric in _fabrics() if fabric.kind == kind]
+    like = [fabric for fabric in catalog.fabrics().values() if fabric.kind == kind]
     near = min(like, key=lambda fabric: abs(fabric.link_bandwidth - rate))
     fabric = replace(near, name=f"{network.gigabits} Gb/s {kind}", link_bandwidth=rate)
     return replace(node, nics=network.ports or node.nics, nic_bandwidth=rate), fabric
-
-
-@cache
-def _nodes() -> tuple[Node, ...]:
-    return tuple(catalog.node(name) for name in catalog.nodes())
-
-
-@cache
-def _fabrics() -> tuple[Fabric, ...]:
-    return tuple(catalog.fabric(name) for name in catalog.fabrics())

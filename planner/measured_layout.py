@@ -86,11 +86,11 @@ def _virtual_stages(ledger: Ledger, layers: int, pp: int) -> int:
 
 
 def _micro_batch_size(ledger: Ledger, stages: int, dp: int) -> int:
+    """Sequences per micro-batch: a default is cut to what one data-parallel rank has of the global batch."""
     value, source = ledger.default("mbs")
-    if value != "pipeline stages":
-        return ledger.stated("mbs", int(value), source)
-    local = (ledger.row.gbs or 0) // dp
-    return ledger.stated("mbs", max(local // stages, 1) if stages > 1 else max(local, 1), source)
+    local = max((ledger.row.gbs or 0) // dp, 1)
+    usual = max(local // stages, 1) if value == "pipeline stages" else min(int(value), local)
+    return ledger.stated("mbs", usual, source)
 
 
 def _sequence_parallel(ledger: Ledger, tp: int, pp: int) -> bool:

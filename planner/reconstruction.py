@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hwmodels import catalog
-from hwmodels.errors import SpecError
 from hwmodels.job import TrainingJob
 from hwmodels.layout import Layout
 from hwmodels.machine import PRECISIONS, Cluster, Precision
@@ -75,10 +74,9 @@ def _job(ledger: Ledger, model: ModelSpec | None, precision: Precision | None) -
 def _stack(ledger: Ledger) -> Stack:
     """The software generation that the row's stack belongs to, or the nearest one to a stack that is not known."""
     name = ledger.row.stack
-    try:
-        found = catalog.stack(name)
-    except SpecError:
+    if name not in catalog.stacks() and name not in catalog.stack_aliases():
         return catalog.stack(ledger.fill("generation", *ledger.default("generation")))
+    found = catalog.stack(name)
     if found.name != name:
         ledger.fill("generation", found.name, f"stack {name} in the catalog")
     return found

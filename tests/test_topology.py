@@ -32,7 +32,7 @@ def test_few_nodes_share_one_leaf():
 def test_rails_keep_equal_cards_on_one_leaf():
     graph = cluster_of("dgx-h100 x 64").graph()
     for card in range(8):
-        leaves = {next(n for n in graph["nic%d.%d" % (server, card)] if n.startswith("leaf")) for server in range(32)}
+        leaves = {next(n for n in graph[f"nic{server}.{card}"] if n.startswith("leaf")) for server in range(32)}
         assert len(leaves) == 1
 
 

@@ -226,6 +226,30 @@ def test_no_prediction_depends_on_what_was_measured(measured, row):
     assert (seen.fits, seen.status, seen.filled) == (blind.fits, blind.status, blind.filled)
 
 
+COUNTS = st.none() | st.sampled_from([1, 2, 3, 7, 8, 64, 4096, 2**31 - 1])
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    row=st.sampled_from([GPT22B, LLAMA]),
+    counts=st.dictionaries(
+        st.sampled_from(["n_layers", "hidden", "ffn_hidden", "n_heads", "n_kv_heads", "head_dim", "vocab", "seq_len",
+                         "n_devices", "devices_per_node", "gbs", "mbs", "tp", "pp", "vp", "cp", "dp", "shard_group"]),
+        COUNTS, max_size=4,
+    ),
+    stack=st.sampled_from(["megatron-2021", "torchtitan-2024", "kempnerforge-2026", "unheard-of"]),
+    device=st.sampled_from(["a100-sxm-80gb", "gb200", "h100-sxm-94gb", "cpu-core"]),
+    zero=st.none() | st.integers(0, 3),
+)  # fmt: skip
+def test_every_row_is_priced_or_says_why_not(row, counts, stack, device, zero):
+    changed = replace(row, **counts, stack=stack, device=device, zero=zero)
+    (result,) = validate([Measurement(configuration=changed, measured=Measured())]).rows
+    if result.status == "ok":
+        assert 0 < result.predicted_step_time_s < float("inf") and 0 < result.predicted_memory_bytes < float("inf")
+    else:
+        assert result.reason
+
+
 def test_a_measured_rate_is_a_step_time():
     row = Measurement(configuration=LLAMA, measured=Measured(tokens_per_s_per_device=1024.0))
     assert step_time(row) == 128 * 8192 / (1024 * 64)
