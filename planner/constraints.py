@@ -74,8 +74,15 @@ def layers_divide(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Ver
 
 def batch_divides(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:
     """mbs x dp divides the global batch. Source: Megatron-LM, num_microbatches_calculator.py."""
-    shares = table.micro_batch_size * table.data_parallel
-    return _divides("batch", "mbs x dp", shares, "sequences per step", job.global_batch_size)
+    shares, batch = table.micro_batch_size * table.data_parallel, job.global_batch_size
+
+    def explain(row: int) -> Violation:
+        share = int(shares[row])
+        legal = f"a divisor of the global batch of {batch} sequences"
+        nearest = f"gbs={max(1, round(batch / share)) * share}"
+        return Violation(rule="batch", found=f"mbs x dp={share}", legal=legal, nearest=nearest)
+
+    return Verdict(keeps=batch % shares == 0, explain=explain)
 
 
 def sequence_divides(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:

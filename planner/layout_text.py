@@ -37,6 +37,8 @@ _FIELDS: dict[str, str] = {
 KEYS: tuple[str, ...] = tuple(_FIELDS)
 """The short keys, in the order in which a complete layout lists them."""
 _JOB_KEYS = ("gbs", "precision")
+_PIN_KEYS = ("tp", "pp", "vp", "cp", "dp", "sp", "zero", "shard", "mbs", "recompute")
+"""Keys of the axes that a search varies."""
 _WORDS: dict[str, Sequence[str]] = {
     "recompute": RECOMPUTE, "schedule": SCHEDULES, "offload": OFFLOADS, "precision": PRECISIONS,
 }  # fmt: skip
@@ -82,6 +84,26 @@ def parse_layout(text: str, job: TrainingJob, devices: int) -> tuple[Layout, Tra
     layout = Layout(**{_FIELDS[key]: value for key, value in filled.items() if key not in _JOB_KEYS})  # type: ignore[arg-type]
     overrides = {_FIELDS[key]: values[key] for key in _JOB_KEYS if key in values}
     return layout, replace(job, **overrides)  # type: ignore[arg-type]
+
+
+def parse_pins(text: str) -> dict[str, Value]:
+    """The fields of a search that `text` pins, as in `tp=16,zero=3`. Raises `SpecError` with all faults."""
+    items, faults = _items(text)
+    faults.extend(_key_faults(items))
+    pins: dict[str, Value] = {}
+    for item in items:
+        if item.key in _FIELDS and item.key not in _PIN_KEYS:
+            faults.append(Fault(path=item.key, found="a key that no search varies", legal=", ".join(_PIN_KEYS)))
+        elif item.key in _FIELDS:
+            value = _value(item)
+            if isinstance(value, Fault):
+                faults.append(value)
+            else:
+                pins[_FIELDS[item.key]] = value
+    if not items and not faults:
+        faults.append(Fault(path="", found=repr(text), legal="key=value, separated by commas", nearest="tp=1"))
+    refuse(fault.under("layout") for fault in faults)
+    return pins
 
 
 def layout_columns(layout: Layout, job: TrainingJob) -> dict[str, Value]:
