@@ -10,10 +10,14 @@ from tabulate import tabulate
 WIDTH = 100
 
 
-def table(head: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
-    """`lines` under `head`: the first `left` columns flush left, the others right."""
+def table(
+    head: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1, widths: Sequence[int | None] | None = None
+) -> str:
+    """`lines` under `head`: the first `left` columns flush left, the others right; cells wrapped at `widths`."""
     sides = tuple("left" if column < left else "right" for column in range(len(head)))
-    return tabulate(lines, head, tablefmt="simple", disable_numparse=True, colalign=sides if lines else None)
+    return tabulate(
+        lines, head, tablefmt="simple", disable_numparse=True, colalign=sides if lines else None, maxcolwidths=widths
+    )
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:

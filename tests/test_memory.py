@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hwmodels.parameters import parameter_count
 
 from hwmodels.layout import Layout
 from hwmodels.layout_table import table_of
 from hwmodels.memory import stage_parameters
+from hwmodels.parameters import parameter_count
 from sim.estimate import estimate_layout
 from tests.worlds import GPT3, LLAMA3_70B, ROUND_STACK, round_cluster, round_job
 

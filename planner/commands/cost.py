@@ -125,6 +125,6 @@ def _verdict(report: CostReport, build: Build) -> str:
 
 
 def _assumed(report: CostReport) -> str:
-    lines = [[each.name, each.shown, each.basis, short(f"{each.date} {each.source}".strip(), 58)]
+    lines = [[each.name, each.shown, each.basis, short(f"{each.date} {each.source}".strip(), 132)]
              for each in report.assumptions]  # fmt: skip
-    return table(["assumed (change with --set)", "", "", "from"], lines, left=4)
+    return table(["assumed, --set", "", "", "from"], lines, left=4, widths=(None, None, None, 46))

@@ -16,7 +16,7 @@ from planner.explain import Alternative, alternatives, difference, reasons, why_
 from planner.layout_text import parse_pins, show_layout
 from planner.plan import Plan, load_plan
 from planner.search import SearchResult, score
-from planner.tables import paragraph, short, table
+from planner.tables import paragraph, table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,15 +48,16 @@ def _text(plan: Plan, best: Candidate, ways: tuple[Alternative, ...]) -> str:
     parts = [breakdown(best, plan.job, plan.cluster, rental_price(plan.cluster)), "Why this layout:\n" + why]
     if others:
         lines = [[show_layout(each.layout), _against(best, each)] for each in others]
-        parts.append(table(["runner-up", "against the plan"], lines, left=2))
-    parts.append(table(["another way", "its best layout", "against the plan"], [_way(best, each) for each in ways], 3))
+        parts.append(table(["runner-up", "against the plan"], lines, left=2, widths=(38, 56)))
+    ways_found = [_way(best, each) for each in ways]
+    parts.append(table(["another way", "its best layout", "against the plan"], ways_found, 3, (22, 38, 34)))
     return "\n\n".join(parts)
 
 
 def _way(best: Candidate, way: Alternative) -> list[str]:
     if way.best is None:
         return [way.name, "none", "no legal layout"]
-    return [way.name, show_layout(way.best.layout), short(_against(best, way.best), 34)]
+    return [way.name, show_layout(way.best.layout), _against(best, way.best)]
 
 
 def _against(best: Candidate, other: Candidate) -> str:
@@ -66,7 +67,7 @@ def _against(best: Candidate, other: Candidate) -> str:
         return f"breaks the rule {', '.join(rules)}"
     if other.violations:
         return f"needs {show(estimate.memory_total, 'B')} of {show(estimate.capacity, 'B')}"
-    return short(difference(best.estimate, estimate), 60)
+    return difference(best.estimate, estimate)
 
 
 def _why_not_text(wanted: str, best: Candidate, result: SearchResult) -> str:
