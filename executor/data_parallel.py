@@ -80,12 +80,14 @@ def sharing_of(stage: Stage, name: str, groups: Groups) -> Sharing:
 class ReplicatedWeights(DataParallel):
     """ZeRO 0 and 1: every rank holds all weights and sums gradients into flat buckets, in the master type.
 
-    The buckets are reduced while the last backward pass still runs. Under ZeRO 1 a rank gets, and updates, only its part
-    of each bucket, and gathers the others' parts afterwards; ZeRO 0 is the case of a shard group of one rank.
+    The buckets are reduced while the last backward pass still runs. Under ZeRO 1 a rank gets, and updates, only its
+    part of each bucket, and gathers the others' parts afterwards; ZeRO 0 is the case of a shard group of one rank.
     Source: Rajbhandari et al. 2020 (arXiv 1910.02054), section 5.1; Li et al. 2020 (arXiv 2006.15704), section 3.2.
     """
 
-    def __init__(self, stage: Stage, groups: Groups, policy: Policy, seed: int, bucket_elements: int = BUCKET_ELEMENTS) -> None:
+    def __init__(
+        self, stage: Stage, groups: Groups, policy: Policy, seed: int, bucket_elements: int = BUCKET_ELEMENTS
+    ) -> None:
         stage.to(policy.compute).to_empty(device=groups.device)
         by_sharing: dict[Sharing, list[tuple[str, nn.Parameter]]] = {}
         # Gradients become complete from the last parameter to the first.
@@ -151,7 +153,9 @@ class _Bucket:
         for _, parameter in named:
             end = start + parameter.numel()
             parameter.data = self._weights[start:end].view_as(parameter)
-            parameter.register_post_accumulate_grad_hook(_adder(self._grads[start:end].view_as(parameter), self._arrived))
+            parameter.register_post_accumulate_grad_hook(
+                _adder(self._grads[start:end].view_as(parameter), self._arrived)
+            )
             start += _padded(parameter.numel())
 
     def fill(self, weights: Callable[[str, torch.Size], Tensor]) -> None:

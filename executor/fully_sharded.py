@@ -7,7 +7,6 @@ Source: Rajbhandari et al. 2020 (arXiv 1910.02054), section 5; Zhao et al. 2023 
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor

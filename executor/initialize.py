@@ -17,7 +17,9 @@ STANDARD_DEVIATION = 0.02
 """Source: Radford et al. 2018, GPT, section 4.1."""
 
 
-def local_weights(stage: Stage, name: str, local_shape: torch.Size, seed: int, policy: Policy, device: torch.device) -> Tensor:
+def local_weights(
+    stage: Stage, name: str, local_shape: torch.Size, seed: int, policy: Policy, device: torch.device
+) -> Tensor:
     """This tensor-parallel rank's part of parameter `name` of `stage`, in the master type.
 
     Values are rounded to the compute type first, so that a master copy made from either is the same.

@@ -132,7 +132,9 @@ class Stage(nn.Module):
     [batch, sequence / sequence_parts, hidden].
     """
 
-    def __init__(self, spec: ModelSpec, parallel: TensorParallel, layers: Iterable[int], *, first: bool, last: bool) -> None:
+    def __init__(
+        self, spec: ModelSpec, parallel: TensorParallel, layers: Iterable[int], *, first: bool, last: bool
+    ) -> None:
         super().__init__()
         self.spec, self.parallel = spec, parallel
         self.shares_table = spec.tied_embeddings and first and last

@@ -28,9 +28,7 @@ class Update:
     def __init__(self, states: Sequence[DataParallel], groups: Groups, learning_rate: float, max_norm: float) -> None:
         self._states, self._groups, self._max_norm = states, groups, max_norm
         masters = [piece.master for state in states for piece in state.pieces]
-        self._adamw = torch.optim.AdamW(
-            masters, lr=learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
-        )
+        self._adamw = torch.optim.AdamW(masters, lr=learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True)
 
     def step(self) -> Tensor:
         """Update all weights from the gradients of this step. Returns their global norm before clipping."""

@@ -67,11 +67,19 @@ def parallelize(
     micro_batches = layout.num_micro_batches(job.global_batch_size)
     schedule = None
     if layout.pipeline_parallel > 1:
-        parts = [(chunk, stage, state.before_backward) for chunk, stage, state in zip(chunks, stages, states, strict=True)]
+        parts = [
+            (chunk, stage, state.before_backward) for chunk, stage, state in zip(chunks, stages, states, strict=True)
+        ]
         schedule = build_schedule(job, groups, policy, parts, partial(_loss, job, groups, micro_batches))
     update = Update(states, groups, learning_rate, max_norm)
     return Program(
-        job=job, groups=groups, stages=stages, states=states, schedule=schedule, update=update, micro_batches=micro_batches
+        job=job,
+        groups=groups,
+        stages=stages,
+        states=states,
+        schedule=schedule,
+        update=update,
+        micro_batches=micro_batches,
     )
 
 

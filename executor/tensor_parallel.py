@@ -82,7 +82,9 @@ def split_of(spec: ModelSpec, parallel: TensorParallel, name: str) -> Split:
     return Split(partial=parallel.sequence_parallel or leaf in _ON_OWN_HEADS)
 
 
-def project(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None], parallel: TensorParallel) -> list[Tensor]:
+def project(
+    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None], parallel: TensorParallel
+) -> list[Tensor]:
     """`x` times each of the column-parallel `weights`, plus its bias.
 
     `x` is [batch, sequence / sequence_parts, in], a result [batch, sequence, out of this rank].

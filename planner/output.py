@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,3 +49,14 @@ def whole_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text[:18]) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}; legal: a whole number, 1 or more")
     return int(text[:18])
+
+
+def positive_number(text: str) -> float:
+    """An argument that is a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"found {text!r}; legal: a number above 0")
+    return value
