@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
+
+from hwmodels import catalog
 from hwmodels.job import TrainingJob
 from hwmodels.layout import Layout
 from hwmodels.model import ModelSpec
+from planner.constraints import keeping
+from planner.layout_text import show_layout
+from planner.space import SearchSpec, layouts
 from tests.worlds import ROUND_STACK
 
 UNTIED = ModelSpec(
@@ -63,32 +69,42 @@ def _two_ranks() -> dict[str, Layout]:
 
 def _four_ranks() -> dict[str, Layout]:
     four = {kind: _data_parallel(Layout(), kind, 4) for kind in _ZERO}
-    hybrid = {
-        f"zero{stage}-shard2": Layout(data_parallel=4, zero_stage=stage, shard_group=2) for stage in (1, 2, 3)
-    }
+    hybrid = {f"zero{stage}-shard2": Layout(data_parallel=4, zero_stage=stage, shard_group=2) for stage in (1, 2, 3)}
     with_data = {
         f"{kind} x {name}": _data_parallel(layout, kind, 2)
         for kind, (name, layout) in product(_ZERO, {**_TP, **_PP}.items())
     }
     both = {
-        f"{tp} x {pp}": replace(
-            _PP[pp], tensor_parallel=2, sequence_parallel=_TP[tp].sequence_parallel
-        )
+        f"{tp} x {pp}": replace(_PP[pp], tensor_parallel=2, sequence_parallel=_TP[tp].sequence_parallel)
         for tp, pp in product(_TP, _PP)
     }
     return {**four, **hybrid, **with_data, **both}
 
 
+def _planned(world: int, count: int) -> dict[str, Layout]:
+    """`count` of the layouts that the planner may choose for `world` processes, drawn with a fixed seed."""
+    job = replace(_job(UNTIED), stack=catalog.stack("meshwright"))
+    cluster = catalog.cluster_of(f"cpu-{world} x 1")
+    everything = layouts(job, cluster, SearchSpec())
+    legal = everything.take(keeping(job, cluster, everything))
+    rows = np.random.default_rng(world).choice(len(legal), count, replace=False)
+    chosen = [legal.row(row) for row in sorted(rows.tolist())]
+    return {show_layout(layout): layout for layout in chosen}
+
+
 def _cases() -> list[Case]:
-    cases = []
-    for name, layout in (_two_ranks() | _four_ranks()).items():
-        pass
-    for world in (_two_ranks(), _four_ranks()):
-        for name, layout in world.items():
-            size = layout.world_size
-            for model in (UNTIED, TIED):
-                cases.append(Case(name=f"{name} {model.name} {size}", job=_job(model), layout=layout))
-    return cases
+    named = [
+        Case(name=f"{name} {model.name} {layout.world_size}", job=_job(model), layout=layout)
+        for world in (_two_ranks(), _four_ranks())
+        for name, layout in world.items()
+        for model in (UNTIED, TIED)
+    ]
+    planned = [
+        Case(name=f"planned {name} {layout.world_size}", job=_job(UNTIED), layout=layout)
+        for world, count in ((2, 8), (4, 16))
+        for name, layout in _planned(world, count).items()
+    ]
+    return [*named, *planned]
 
 
 CASES = _cases()

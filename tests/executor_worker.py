@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -21,13 +20,10 @@ from executor.mesh import build_groups
 from executor.model import Stage, global_name
 from executor.optimizer import BETAS, WEIGHT_DECAY
 from executor.parallelize import Program, parallelize, run_step
-from executor.precision import BF16, FP32, Policy
+from executor.precision import Policy
 from executor.tensor_parallel import TensorParallel, split_of
 from hwmodels.job import TrainingJob
-from hwmodels.layout import Layout
-from hwmodels.model import ModelSpec
 from tests.executor_cases import CASES, Case
-from tests.worlds import ROUND_STACK
 
 FP64 = Policy(compute=torch.float64, master=torch.float64)
 SEED, RATE, STEPS = 7, 1e-2, 3
