@@ -192,6 +192,30 @@ def test_all_faults_of_a_job_come_at_once(run, tmp_path):
     assert all(word in err for word in ("training.tokns", "cluster", "model", str(path)))
 
 
+@pytest.mark.parametrize("words, expected", [
+    (["models"], ["llama3-70b", "70.6B"]),
+    (["devices"], ["h100-sxm", "989 TFLOP/s"]),
+    (["devices", "h100-sxm"], ["3350 GB/s", "published", "peak_fp8"]),
+    (["nodes", "H200"], ["dgx-h200"]),
+    (["fabrics"], ["infiniband-ndr", "400 Gb/s"]),
+    (["stacks", "megatron-2021"], ["arXiv 2205.05198", "estimate"]),
+    (["prices", "lambda", "h100-sxm"], ["gpu_8x_h100_sxm5", "3.99"]),
+    (["facilities"], ["electricity", "0.08 USD/kWh"]),
+])  # fmt: skip
+def test_catalog_lists_and_finds_facts(run, words, expected):
+    code, out, _ = run("catalog", *words)
+    assert code == 0 and max(map(len, out.splitlines())) <= 100
+    assert all(word in out for word in expected)
+    rows = json.loads(run("catalog", *words, "--json")[1])
+    assert all(row["source"] for row in rows)
+
+
+def test_catalog_names_what_is_nearest(run):
+    assert "h100-sxm" in run("catalog", "devices", "h10-sxm")[2]
+    code, _, err = run("catalog", "devises")
+    assert code == 2 and "nearest legal value: devices" in err
+
+
 def test_faults_are_json_where_json_was_asked_for(run, tmp_path):
     code, out, _ = run("search", job(tmp_path, SEVEN_HEADS.replace("tokens", "tokns")), "--json")
     assert code == 2
