@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from hwmodels.divisors import nearest_divisor
 from hwmodels.errors import Fault, positive_faults, refuse
 
 Norm = Literal["rmsnorm", "layernorm"]
@@ -69,9 +70,3 @@ class ModelSpec:
     def kv_width(self) -> int:
         """Columns of the key projection, and of the value projection: kv_heads x head_dim."""
         return self.kv_heads * self.head_dim
-
-
-def nearest_divisor(number: int, wanted: int) -> int:
-    """The divisor of `number` that is nearest to `wanted`, the smaller of two equally near ones."""
-    divisors = (d for d in range(1, number + 1) if number % d == 0)
-    return min(divisors, key=lambda d: (abs(d - wanted), d))

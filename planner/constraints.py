@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.divisors import nearest_divisor
 from hwmodels.job import TrainingJob
 from hwmodels.layout import SCHEDULES
 from hwmodels.layout_table import Bools, Ints, LayoutTable
 from hwmodels.machine import Cluster
-from hwmodels.model import nearest_divisor
 from hwmodels.units import show
 from planner.candidate import Violation
 from sim.estimate import StepTable

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hwmodels.divisors import nearest_divisor
 from hwmodels.errors import Fault, nearest_name, refuse, unknown_name
 from hwmodels.job import TrainingJob
 from hwmodels.layout import OFFLOADS, RECOMPUTE, SCHEDULES, Layout
 from hwmodels.machine import PRECISIONS
-from hwmodels.model import nearest_divisor
 
 Value = int | bool | str
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwmodels.divisors import divisors
 from hwmodels.layout import Layout, Recompute
 from planner.ledger import Ledger
 
@@ -48,7 +49,10 @@ def measured_layout(ledger: Ledger, layers: int) -> Layout | None:
 def _degrees(ledger: Ledger) -> tuple[int, int, int, int] | None:
     """tp, pp, cp and dp; a blank cp is 1, and one other blank degree follows from the number of devices."""
     row = ledger.row
-    world = row.n_devices or 0
+    if row.n_devices is None:
+        ledger.refuse("the number of devices is not stated")
+        return None
+    world = row.n_devices
     cp = ledger.stated("cp", 1, "no context parallelism where none is stated")
     known = {name: value for name, value in (("tp", row.tp), ("pp", row.pp), ("dp", row.dp)) if value}
     rest, left = divmod(world, cp * _product(known))
@@ -81,7 +85,8 @@ def _virtual_stages(ledger: Ledger, layers: int, pp: int) -> int:
     if row.schedule != "interleaved_1f1b":
         return ledger.fill("vp", 1, "no interleaving where none is stated")
     per_stage = max(layers // pp, 1)
-    smallest = next((vp for vp in range(2, per_stage + 1) if layers % (pp * vp) == 0), min(2, per_stage))
+    dividing = divisors(per_stage)[1:] if layers % pp == 0 else []
+    smallest = dividing[0] if dividing else min(2, per_stage)
     return ledger.fill("vp", smallest, "the smallest interleaving that divides the layers")
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from hwmodels.divisors import divisors
 from hwmodels.errors import Fault, refuse
 from hwmodels.job import TrainingJob
 from hwmodels.layout import RECOMPUTE, SCHEDULES, Recompute
@@ -73,12 +74,6 @@ def layouts(job: TrainingJob, cluster: Cluster, spec: SearchSpec) -> LayoutTable
     columns = _keep(columns, _sequence_parallel_fits(columns, spec))
     modes = _or(spec.recompute, RECOMPUTE)
     return table_from_columns(_cross(columns, "recompute", [RECOMPUTE.index(mode) for mode in modes]))
-
-
-def divisors(number: int) -> list[int]:
-    """All divisors of `number`, ascending."""
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
 
 
 def _degrees(job: TrainingJob, cluster: Cluster, spec: SearchSpec) -> Columns:

@@ -45,8 +45,8 @@ def test_step_times_of_narayanan_table_2(ids):
 
 MEDIAN_STEP_TIME_ERROR = {
     "internevo-2024": 0.15,
-    "mcore-0.8": 0.15,
-    "megascale-2024": 0.10,
+    "mcore-0.8": 0.21,
+    "megascale-2024": 0.14,
     "megatron-2021": 0.10,
     "megatron-2022": 0.05,
     "megatron-deepspeed-2022": 0.20,
@@ -57,7 +57,7 @@ MEDIAN_STEP_TIME_ERROR = {
     "nemo-25.05": 0.25,
     "bridge-25.11": 0.20,
     "bridge-26.02": 0.15,
-    "mlperf-4.1": 0.10,
+    "mlperf-4.1": 0.21,
     "mlperf-5.0": 0.20,
 }
 
@@ -77,7 +77,7 @@ def test_the_median_error_of_memory(stack):
 
 def test_over_all_rows():
     assert report().time.count >= 620
-    assert report().time.median <= 0.16
+    assert report().time.median <= 0.08
     assert report().time.rank_correlation >= 0.98
 
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwmodels.divisors import divisors
 from hwmodels.errors import SpecError
 from hwmodels.layout import Layout
 from planner.constraints import RULES
 from planner.search import score, search
-from planner.space import SearchSpec, divisors, layouts
+from planner.space import SearchSpec, layouts
 from tests.worlds import GPT3, LLAMA3_70B, SMALL, round_cluster, round_job
 
 
@@ -97,7 +98,7 @@ BROKEN = [
     (dict(tensor_parallel=16), "heads", "tp=8"),
     (dict(tensor_parallel=3), "kv_heads", "tp=2"),
     (dict(pipeline_parallel=16), "layers", "pp x vp=8"),
-    (dict(micro_batch_size=3, data_parallel=16), "batch", "mbs x dp=32"),
+    (dict(micro_batch_size=3, data_parallel=16), "batch", "gbs=48"),
     (dict(context_parallel=3), "sequence", "parts of a sequence=4"),
     (dict(sequence_parallel=True), "sequence_parallel", "sp=false"),
     (dict(virtual_stages=2), "schedule", "schedule=1f1b,vp=1"),
