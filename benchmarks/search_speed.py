@@ -48,7 +48,7 @@ def main() -> None:
 def _plan(*arguments: str) -> None:
     """Run the command line in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "planner.cli", *arguments]
+        command = [sys.executable, "-m", "planner", *arguments]
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
 
 

@@ -11,14 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
+from hwmodels.communicator import Communicator
 from hwmodels.errors import Fault, SpecError, unknown_name
 from hwmodels.loading import read_document, structure, unstructure
 from hwmodels.machine import Cluster, Device, Fabric, Node, Pool
 from hwmodels.stack import Stack
 
 DATA = Path(__file__).parent / "data"
-Kind = Literal["devices", "nodes", "fabrics", "stacks", "facilities"]
-T = TypeVar("T", Device, Node, Fabric, Stack)
+Kind = Literal["devices", "communicators", "nodes", "fabrics", "stacks", "facilities"]
+T = TypeVar("T", Device, Communicator, Node, Fabric, Stack)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +80,15 @@ def devices() -> dict[str, Device]:
 
 
 @cache
+def communicators() -> dict[str, Communicator]:
+    """All communication libraries by name."""
+    return _records("communicators", Communicator, {})
+
+
+@cache
 def nodes() -> dict[str, Node]:
     """All nodes by name."""
-    return _records("nodes", Node, {"device": devices()})
+    return _records("nodes", Node, {"device": devices(), "communicator": communicators()})
 
 
 @cache
@@ -186,8 +193,10 @@ def _expanded_pool(pool: Any, path: str, faults: list[Fault]) -> Any:
     if not isinstance(pool, Mapping) or "node" not in pool:
         return pool
     found = pool["node"]
-    if isinstance(found, Mapping) and "device" in found:
-        found = {**found, "device": _resolved(found["device"], devices(), f"{path}.node.device", faults)}
+    if isinstance(found, Mapping):
+        inner: dict[str, Mapping[str, Any]] = {"device": devices(), "communicator": communicators()}
+        known = {key: _resolved(found[key], inner[key], f"{path}.node.{key}", faults) for key in inner if key in found}
+        found = {**found, **known}
     return {**pool, "node": _resolved(found, nodes(), f"{path}.node", faults)}
 
 
@@ -219,7 +228,7 @@ def _overridden(base: Any, changes: Mapping[str, Any], path: str, faults: list[F
 
 
 def _plain(base: Any, name: str, value: Any) -> Any:
-    return value if isinstance(value, Device) else unstructure(base)[name]
+    return value if isinstance(value, (Device, Communicator)) else unstructure(base)[name]
 
 
 def _nearest_cluster(text: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from hwmodels.communicator import PLAIN, Communicator
 from hwmodels.errors import Fault, positive_faults, refuse
 from hwmodels.units import Bytes, BytesPerSecond, FlopPerSecond, Fraction, Seconds, Watts
 
@@ -54,8 +55,10 @@ class Device:
 class Node:
     """One server: `devices` accelerators, joined in scale-up domains of `domain` devices, and its network cards.
 
-    `scaleup_bandwidth` is per device and direction; `nic_bandwidth` is per network card and direction. `domain` may
-    exceed `devices` where the scale-up network spans a rack.
+    `scaleup_bandwidth` is per device and direction, `scaleup_efficiency` the part of it that rings reach,
+    `multicast_efficiency` the part that reductions in the switch reach (0: it has none). `scaleup_latency` is per step,
+    on top of the steps of the `communicator`. `nic_bandwidth` is per network card and direction. `domain` may exceed
+    `devices` where the scale-up network spans a rack.
     """
 
     name: str
@@ -70,6 +73,8 @@ class Node:
     nic_bandwidth: BytesPerSecond
     power: Watts
     default_fabric: str
+    communicator: Communicator = PLAIN
+    multicast_efficiency: Fraction = 0.0
     estimates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -80,7 +85,9 @@ class Node:
 class Fabric:
     """The network between nodes. `link_bandwidth` is per port and direction; `radix` is ports per switch.
 
-    `oversubscription` is the ratio of a leaf switch's downlink to uplink capacity (1 is non-blocking).
+    `latency` is per step, on top of the steps of the communicator; `efficiency` the part of the bandwidth that
+    collectives reach. `oversubscription` is the ratio of a leaf switch's downlink to uplink capacity (1 is
+    non-blocking). `in_network_reduction`: whether switches add up (SHARP).
     """
 
     name: str
@@ -90,6 +97,7 @@ class Fabric:
     efficiency: Fraction
     radix: int
     oversubscription: float = 1.0
+    in_network_reduction: bool = False
     estimates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -110,6 +118,10 @@ class Pool:
 
     def __post_init__(self) -> None:
         refuse(positive_faults(self, "count"))
+
+
+def _records(node: Node) -> tuple[Node, Device, Communicator]:
+    return node, node.device, node.communicator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +180,7 @@ class Cluster:
     @property
     def estimates(self) -> tuple[str, ...]:
         """Fields of this cluster's records that rest on an estimate, as record.field."""
-        records = {(record.name, record.estimates) for p in self.pools for record in (p.node, p.node.device)}
+        records = {(record.name, record.estimates) for p in self.pools for record in _records(p.node)}
         records.add((self.fabric.name, self.fabric.estimates))
         return tuple(sorted(f"{name}.{field}" for name, fields in records for field in fields))
 

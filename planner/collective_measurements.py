@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from hwmodels import catalog
-from hwmodels.collectives import Group, all_gather_time, all_reduce_time, group, reduce_scatter_time
+from hwmodels.collectives import (
+    Group,
+    all_gather_time,
+    all_reduce_time,
+    all_to_all_time,
+    broadcast_time,
+    group,
+    reduce_scatter_time,
+)
 from hwmodels.errors import SpecError
 from hwmodels.layout_table import Floats
 from hwmodels.machine import Cluster
@@ -26,8 +34,10 @@ _PREDICT: dict[str, Callable[[Group, Floats], Floats]] = {
     "all_reduce": all_reduce_time,
     "all_gather": all_gather_time,
     "reduce_scatter": reduce_scatter_time,
+    "all_to_all": all_to_all_time,
+    "broadcast": broadcast_time,
 }
-_BUS_FACTOR = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
+_BUS_FACTOR = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
 """Bus bandwidth = factor x (n-1)/n x size / time. Source: NVIDIA, nccl-tests PERFORMANCE.md."""
 _TEXTS = (
     "table_id", "record_type", "collective", "gpu", "scaleup", "scaleout_fabric", "library_version", "algo_note",

@@ -17,6 +17,9 @@ _INFINIBAND = {"EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 _ETHERNET = re.compile(r"RoCE|Ethernet|EFA|Slingshot", re.IGNORECASE)
 
 
+_EFA = re.compile(r"EFA(?: v(\d))?")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """What a text says of the network between nodes: ports per node (0: not said) and Gb/s of each."""
@@ -98,6 +101,19 @@ def _connected(ledger: Ledger, node: Node) -> tuple[Node, Fabric]:
     kind = "ethernet" if network.ethernet else "infiniband"
     rate = network.gigabits * 1e9 / 8
     like = [fabric for fabric in catalog.fabrics().values() if fabric.kind == kind]
-    near = min(like, key=lambda fabric: abs(fabric.link_bandwidth - rate))
-    fabric = replace(near, name=f"{network.gigabits} Gb/s {kind}", link_bandwidth=rate)
+    efa = _EFA.search(ledger.row.fabric)
+    wanted = "efa-v1" if efa and efa[1] == "1" else "efa" if efa else ""
+    near = min(like, key=lambda fabric: (not _is_called(fabric, wanted), abs(fabric.link_bandwidth - rate)))
+    fabric = replace(
+        near,
+        name=f"{network.gigabits} Gb/s {kind}",
+        link_bandwidth=rate,
+        in_network_reduction="SHARP" in ledger.row.fabric,
+    )
     return replace(node, nics=network.ports or node.nics, nic_bandwidth=rate), fabric
+
+
+def _is_called(fabric: Fabric, wanted: str) -> bool:
+    """Whether `fabric` is of the `wanted` service: "efa-v1", "efa" of a later version, or none ("")."""
+    service = "efa-v1" if fabric.name.startswith("efa-v1") else fabric.name.partition("-")[0]
+    return service == wanted or (not wanted and not service.startswith("efa"))

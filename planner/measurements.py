@@ -122,8 +122,8 @@ def read_measurements(path: Path) -> tuple[Measurement, ...]:
 
 
 def shipped(name: str = "training") -> Path:
-    """The path of a table that comes with this software: training, small_runs, layout_sweep, small_models_memory or
-    heterogeneous."""
+    """The path of a table that comes with this software: training, small_runs, layout_sweep, small_models_memory,
+    heterogeneous or collectives."""
     return Path(str(files("hwmodels") / "data" / "measurements" / f"{name}.csv"))
 
 
