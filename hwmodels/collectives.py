@@ -69,8 +69,8 @@ def group(cluster: Cluster, size: Ints, stride: Ints) -> Group:
         inner=inner,
         outer=outer,
         links=rings,
-        # Between domains, a ring crosses the links of a domain in only one direction at each member.
-        ring=np.where(outer > 1, np.minimum(node.scaleup_bandwidth, ring_cards), rings),
+        # Between domains, one of the `inner` hops of a ring's round is over a card instead of the links.
+        ring=np.where(outer > 1, np.minimum(rings * inner / np.maximum(inner - 1, 1), ring_cards), rings),
         cards=cards,
         reduction=reduction,
         multicast=node.multicast_efficiency > 0,

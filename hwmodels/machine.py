@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Precision = Literal["bf16", "fp16", "fp8", "fp32"]
+Topology = Literal["rail", "fat_tree", "dragonfly+", "flat"]
 PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp8", "fp32")
 
 
@@ -58,7 +59,8 @@ class Node:
     `scaleup_bandwidth` is per device and direction, `scaleup_efficiency` the part of it that rings reach,
     `multicast_efficiency` the part that reductions in the switch reach (0: it has none). `scaleup_latency` is per step,
     on top of the steps of the `communicator`. `nic_bandwidth` is per network card and direction. `domain` may exceed
-    `devices` where the scale-up network spans a rack.
+    `devices` where the scale-up network spans a rack. `pcie_bandwidth` is per device and direction, by default that of
+    16 lanes of PCIe 5. Source: stas00/ml-engineering, network/README.md.
     """
 
     name: str
@@ -75,23 +77,31 @@ class Node:
     default_fabric: str
     communicator: Communicator = PLAIN
     multicast_efficiency: Fraction = 0.0
+    pcie_bandwidth: BytesPerSecond = 63e9
+    numa_domains: int = 2
     estimates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        refuse(positive_faults(self, "devices", "domain", "scaleup_bandwidth", "scaleup_efficiency"))
+        refuse(
+            positive_faults(
+                self, "devices", "domain", "scaleup_bandwidth", "scaleup_efficiency", "pcie_bandwidth", "numa_domains"
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
     """The network between nodes. `link_bandwidth` is per port and direction; `radix` is ports per switch.
 
-    `latency` is per step, on top of the steps of the communicator; `efficiency` the part of the bandwidth that
-    collectives reach. `oversubscription` is the ratio of a leaf switch's downlink to uplink capacity (1 is
-    non-blocking). `in_network_reduction`: whether switches add up (SHARP).
+    `topology`: a fat tree with a leaf for each card of a node (`rail`) or for whole nodes (`fat_tree`), `dragonfly+`,
+    or one switch (`flat`). `latency` is per step, on top of the steps of the communicator; `efficiency` the part of the
+    bandwidth that collectives reach. `oversubscription` is the ratio of a leaf switch's downlink to uplink capacity (1
+    is non-blocking). `in_network_reduction`: whether switches add up (SHARP).
     """
 
     name: str
     kind: Literal["infiniband", "ethernet"]
+    topology: Topology = "rail"
     link_bandwidth: BytesPerSecond
     latency: Seconds
     efficiency: Fraction
@@ -126,11 +136,16 @@ def _records(node: Node) -> tuple[Node, Device, Communicator]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Pools of nodes and the fabric that joins them."""
+    """Pools of nodes and the fabric that joins them.
+
+    With a `pool_bandwidth`, each pool has such a fabric of its own, and reaches the others by a link of that many B/s
+    in each direction.
+    """
 
     name: str
     pools: tuple[Pool, ...]
     fabric: Fabric
+    pool_bandwidth: BytesPerSecond = 0.0
 
     def __post_init__(self) -> None:
         refuse(self._faults())
@@ -138,20 +153,21 @@ class Cluster:
     def _faults(self) -> Iterator[Fault]:
         if not self.pools:
             yield Fault(path="pools", found="no nodes", legal="at least one pool of nodes", nearest="dgx-h100 x 1")
-        if len(self.pools) > 1:
-            yield Fault(
-                path="pools", found=f"{len(self.pools)} pools", legal="one pool of equal nodes", nearest="1 pool"
-            )
 
     @property
     def node(self) -> Node:
-        """The node that every pool of this cluster is made of."""
+        """The node of the first pool, and of the others where the cluster is `uniform`."""
         return self.pools[0].node
 
     @property
     def device(self) -> Device:
-        """The device that every node of this cluster holds."""
+        """The device of the first pool, and of the others where the cluster is `uniform`."""
         return self.node.device
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all nodes are equal and share one fabric."""
+        return all(pool.node == self.node for pool in self.pools) and (len(self.pools) == 1 or not self.pool_bandwidth)
 
     @property
     def nodes(self) -> int:

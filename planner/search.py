@@ -13,6 +13,7 @@ from hwmodels.job import TrainingJob
 from hwmodels.layout import Layout
 from hwmodels.layout_table import Floats, LayoutTable, table_of
 from hwmodels.machine import PRECISIONS, Cluster
+from hwmodels.units import show
 from planner.candidate import Candidate
 from planner.constraints import RULES, keeping, memory_fits, violations
 from planner.space import SearchSpec, layouts
@@ -71,8 +72,15 @@ def score(job: TrainingJob, cluster: Cluster, layout: Layout) -> Candidate:
 
 
 def unsupported(job: TrainingJob, cluster: Cluster) -> Iterator[Fault]:
-    """The fault of a precision that the device does not have."""
+    """The faults of a precision that the device does not have, and of pools that are not alike."""
     device = cluster.device
+    if not cluster.uniform:
+        names = ", ".join(f"{pool.count} x {pool.node.name}" for pool in cluster.pools)
+        joined = f", joined by {show(cluster.pool_bandwidth, 'B/s')}" if cluster.pool_bandwidth else ""
+        alike = "equal nodes on one fabric; plan each pool by itself"
+        largest = max(cluster.pools, key=lambda pool: pool.count * pool.node.devices)
+        nearest = f"{largest.node.name} x {largest.count}"
+        yield Fault(path="cluster.pools", found=f"{names}{joined}", legal=alike, nearest=nearest)
     if not device.peak(job.precision):
         legal = [precision for precision in PRECISIONS if device.peak(precision)]
         yield Fault(
