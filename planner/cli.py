@@ -21,6 +21,7 @@ COMMANDS = {
     "emit": "launch files of a plan",
     "run": "train a plan with torch.distributed, measured beside predicted",
     "validate": "predictions against measurements",
+    "topology": "read real machines into a cluster file; draw a cluster",
     "catalog": "what is known of models, devices, nodes, fabrics and prices, and from where",
 }
 DONE, BUG, BAD_INPUT, INFEASIBLE = 0, 1, 2, 3
