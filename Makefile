@@ -12,3 +12,4 @@ test:  ## the whole suite
 
 bench:  ## speeds, as ratios measured side by side
 	OMP_NUM_THREADS=1 $(PYTHON) benchmarks/search_speed.py
+	OMP_NUM_THREADS=1 $(PYTHON) benchmarks/collective_speed.py

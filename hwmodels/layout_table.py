@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,34 @@ class LayoutTable:
     def row(self, index: int) -> Layout:
         """The layout at position `index`."""
         return Layout(**{name: _decode(name, int(getattr(self, name)[index])) for name in FIELDS})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """The distinct rows of a table in some of its columns: a formula of these columns is computed once for each.
+
+    `first` is the position of one row of each kind in the table, `place` the position of each row's kind among them.
+    """
+
+    first: NDArray[np.intp]
+    place: NDArray[np.intp]
+
+    def spread(self, values: Floats) -> Floats:
+        """`values`, one for each kind, for every row of the table."""
+        return values[self.place]
+
+
+def distinct(table: LayoutTable, names: Sequence[str]) -> Distinct:
+    """The distinct rows of `table` in the columns `names`."""
+    columns = [getattr(table, name) for name in names]
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    if prod(sizes) < 2**62:
+        # One whole number stands for a row: its columns as digits.
+        keys = np.ravel_multi_index(columns, sizes)
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    else:
+        _, first, place = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    return Distinct(first=first, place=place.reshape(-1))
 
 
 FIELDS: tuple[str, ...] = tuple(field.name for field in fields(LayoutTable))

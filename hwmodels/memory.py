@@ -13,7 +13,7 @@ import numpy as np
 from hwmodels.job import TrainingJob
 from hwmodels.layer import item_bytes, local_kv_width, local_tokens, sharded_tokens
 from hwmodels.layout import RECOMPUTE
-from hwmodels.layout_table import Bools, Floats, LayoutTable
+from hwmodels.layout_table import Bools, Floats, LayoutTable, distinct
 from hwmodels.parameters import embedding_parameters, final_norm_parameters, head_parameters, layer_parameters
 
 STATS_BYTES = 4
@@ -97,12 +97,24 @@ def _score_bytes(job: TrainingJob, table: LayoutTable, recompute: str) -> Floats
     return heads * job.sequence_length * per_score
 
 
+_ACTIVATION_COLUMNS = (
+    "tensor_parallel", "context_parallel", "micro_batch_size", "sequence_parallel", "recompute",
+)  # fmt: skip
+"""What the activations of a layer depend on."""
+
+
 def _activations(job: TrainingJob, table: LayoutTable, layers: Floats, first: Bools, in_flight: Floats) -> Floats:
-    kept = np.choose(table.recompute, [layer_activation_bytes(job, table, mode) for mode in RECOMPUTE])
-    mask = sharded_tokens(job, table) * job.model.hidden * (1 if job.stack.dropout else 0)
+    kinds = distinct(table, _ACTIVATION_COLUMNS)
+    one = table.take(kinds.first)
+    everything = layer_activation_bytes(job, one, "none")
+    kept = np.choose(one.recompute, [everything, *(layer_activation_bytes(job, one, mode) for mode in RECOMPUTE[1:])])
+    mask = sharded_tokens(job, one) * job.model.hidden * (1 if job.stack.dropout else 0)
     # While a layer's backward pass runs, what it recomputes is held once.
-    working = layer_activation_bytes(job, table, "none") - kept
-    return (kept * layers + np.where(first, mask, 0)) * in_flight + np.where(table.recompute > 0, working, 0)
+    working = kinds.spread(everything - kept)
+    held = kinds.spread(kept) * layers
+    if job.stack.dropout:
+        held = held + np.where(first, kinds.spread(mask), 0)
+    return held * in_flight + working
 
 
 def _logits(job: TrainingJob, table: LayoutTable) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hwmodels.collectives import (
@@ -14,7 +16,7 @@ from hwmodels.collectives import (
 )
 from hwmodels.job import TrainingJob
 from hwmodels.layer import item_bytes, local_kv_width, local_tokens
-from hwmodels.layout_table import Floats, LayoutTable
+from hwmodels.layout_table import Floats, LayoutTable, distinct
 from hwmodels.machine import Cluster
 from hwmodels.memory import gradient_bytes
 
@@ -46,10 +48,18 @@ def pipeline_time(job: TrainingJob, cluster: Cluster, table: LayoutTable, micro_
 
     Every micro-batch crosses each of a rank's vp stages once in each direction; the first also crosses all pp stages.
     """
-    hop = hop_time(job, cluster, table)
+    kinds = distinct(table, _HOP_COLUMNS)
+    hop = kinds.spread(hop_time(job, cluster, table.take(kinds.first)))
     hidden = (table.virtual_stages > 1) & (table.overlap == 1) & job.stack.pp_overlap
     crossings = np.where(hidden, 0.0, micro_batches * table.virtual_stages) + table.pipeline_parallel - 1
     return 2 * hop * crossings
+
+
+_HOP_COLUMNS = (
+    "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "micro_batch_size",
+    "sequence_parallel",
+)  # fmt: skip
+"""What a hop between stages depends on."""
 
 
 def hop_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
@@ -83,20 +93,46 @@ def data_parallel_time(
     once; ZeRO-2 reduce-scatters every micro-batch; ZeRO-3 also gathers for every forward and backward pass. One
     layer's share can never be hidden: the first gather and the last reduction have nothing to run beside.
     """
-    shard, replicas = _shard_groups(cluster, table)
+    kinds = distinct(table, _REDUCTION_COLUMNS)
+    one = _reductions(job, cluster, table.take(kinds.first), parameters[kinds.first])
     stage, once = table.zero_stage, np.ones_like(micro_batches)
+    passes = np.where(stage == 3, micro_batches, once), np.where(stage >= 2, micro_batches, once)
+    in_forward = kinds.spread(one.forward) * passes[0]
+    in_backward = kinds.spread(one.backward) * passes[1] + kinds.spread(one.once)
+    overlap = job.stack.dp_overlap * table.overlap
+    return _exposed(in_forward, passes[0] * forward * overlap, layers) + _exposed(
+        in_backward, passes[1] * backward * overlap, layers
+    )
+
+
+_REDUCTION_COLUMNS = (
+    "tensor_parallel", "pipeline_parallel", "virtual_stages", "data_parallel", "context_parallel", "zero_stage",
+    "shard_group",
+)  # fmt: skip
+"""What the collectives of gradients and weights depend on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reductions:
+    """Seconds of the collectives of one forward pass, of one backward pass, and of those that a step has once."""
+
+    forward: Floats
+    backward: Floats
+    once: Floats
+
+
+def _reductions(job: TrainingJob, cluster: Cluster, table: LayoutTable, parameters: Floats) -> _Reductions:
+    shard, replicas = _shard_groups(cluster, table)
+    stage = table.zero_stage
     gradients, weights = parameters * gradient_bytes(job), parameters * item_bytes(job.precision)
     gather = all_gather_time(shard, weights)
     reduce = reduce_scatter_time(shard, gradients)
     everyone = all_reduce_time(_data_group(cluster, table), gradients)
     across = all_reduce_time(replicas, gradients / table.shard_group)
-    passes = np.where(stage == 3, micro_batches, once), np.where(stage >= 2, micro_batches, once)
-    in_forward = np.where(stage >= 1, gather, 0.0) * passes[0]
-    in_backward = np.where(stage == 0, everyone, reduce + np.where(stage == 3, gather, 0.0)) * passes[1]
-    in_backward = in_backward + np.where(stage >= 1, across, 0.0)
-    overlap = job.stack.dp_overlap * table.overlap
-    return _exposed(in_forward, passes[0] * forward * overlap, layers) + _exposed(
-        in_backward, passes[1] * backward * overlap, layers
+    return _Reductions(
+        forward=np.where(stage >= 1, gather, 0.0),
+        backward=np.where(stage == 0, everyone, reduce + np.where(stage == 3, gather, 0.0)),
+        once=np.where(stage >= 1, across, 0.0),
     )
 
 
@@ -117,8 +153,10 @@ def _shard_groups(cluster: Cluster, table: LayoutTable) -> tuple[Group, Group]:
 
 def tied_embedding_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
     """Seconds per step to add up the gradients of a tied embedding on the first and the last stage."""
+    if not job.model.tied_embeddings:
+        return np.zeros(len(table))
     pp = table.pipeline_parallel
     inner = table.data_parallel * table.context_parallel * table.tensor_parallel
     pair = group(cluster, np.minimum(pp, 2), inner * np.maximum(pp - 1, 1))
     nbytes = job.model.vocab * job.model.hidden / table.tensor_parallel * gradient_bytes(job)
-    return all_reduce_time(pair, nbytes) * job.model.tied_embeddings
+    return all_reduce_time(pair, nbytes)

@@ -20,7 +20,7 @@ from hwmodels.layer import (
     optimizer_time,
 )
 from hwmodels.layout import RECOMPUTE, Layout
-from hwmodels.layout_table import Floats, LayoutTable, table_of
+from hwmodels.layout_table import Floats, LayoutTable, distinct, table_of
 from hwmodels.machine import Cluster
 from hwmodels.memory import gradient_bytes, stage_memory, stage_parameters
 from sim.communication import (
@@ -50,11 +50,22 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LayerTime:
-    """Seconds of one layer and micro-batch in both directions, by kind, and of the forward and backward pass alone."""
+    """Seconds of one layer and micro-batch in both directions, by kind, and of the forward and backward pass alone.
+
+    `head` and `embedding` are seconds by kind of the ends of the model, in both directions.
+    """
 
     parts: Columns
     forward: Floats
     backward: Floats
+    head: Columns
+    embedding: Columns
+
+
+_LAYER_COLUMNS = (
+    "tensor_parallel", "context_parallel", "micro_batch_size", "sequence_parallel", "recompute", "overlap",
+)  # fmt: skip
+"""What the time of a layer depends on. A space of millions of layouts has a few hundred combinations of it."""
 
 
 def estimate(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> StepTable:
@@ -107,7 +118,7 @@ def _breakdown(
     kinds: tuple[Stage, Stage, Stage],
 ) -> dict[str, Floats]:
     layer = _layer_time(job, cluster, table)
-    per_stage = [_stage_parts(job, cluster, table, layer, stage) for stage in kinds]
+    per_stage = [_stage_parts(layer, stage) for stage in kinds]
     totals = np.stack([np.where(s.exists, _total(parts), 0.0) for s, parts in zip(kinds, per_stage, strict=True)])
     slowest = np.argmax(totals, axis=0)
     parts = {name: _pick(slowest, [stage[name] for stage in per_stage]) for name in per_stage[0]}
@@ -134,6 +145,22 @@ def _breakdown(
 
 
 def _layer_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> _LayerTime:
+    kinds = distinct(table, _LAYER_COLUMNS)
+    found = _distinct_layer_time(job, cluster, table.take(kinds.first))
+
+    def spread(columns: Columns) -> dict[str, Floats]:
+        return {name: kinds.spread(values) for name, values in columns.items()}
+
+    return _LayerTime(
+        parts=spread(found.parts),
+        forward=kinds.spread(found.forward),
+        backward=kinds.spread(found.backward),
+        head=spread(found.head),
+        embedding=spread(found.embedding),
+    )
+
+
+def _distinct_layer_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> _LayerTime:
     forward, backward = layer_forward(job, cluster.device, table), layer_backward(job, cluster.device, table)
     none = np.zeros(len(table))
     repeated = np.choose(table.recompute, [none, forward.attention, forward.total])
@@ -158,24 +185,21 @@ def _layer_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> _Laye
         parts=parts,
         forward=forward.total + tp_one_way + cp_forward,
         backward=backward.total + repeated + (tp_passes - 1) * tp_one_way + cp_backward,
+        head=_kinds(head_forward(job, cluster.device, table) + head_backward(job, cluster.device, table)),
+        embedding=_kinds(embedding_pass(job, cluster.device, table).times(2)),
     )
 
 
-def _stage_parts(
-    job: TrainingJob, cluster: Cluster, table: LayoutTable, layer: _LayerTime, stage: Stage
-) -> dict[str, Floats]:
+def _kinds(work: Work) -> dict[str, Floats]:
+    return {"matmul": work.matmul, "attention": work.attention, "memory_bound": work.memory_bound}
+
+
+def _stage_parts(layer: _LayerTime, stage: Stage) -> dict[str, Floats]:
     """Seconds of one micro-batch on `stage`, by kind: its layers, and embedding or head where it has them."""
-    head = head_forward(job, cluster.device, table) + head_backward(job, cluster.device, table)
-    ends = head.times(stage.last.astype(np.float64)) + embedding_pass(job, cluster.device, table).times(
-        2 * stage.first.astype(np.int64)
-    )
     parts = {name: seconds * stage.layers for name, seconds in layer.parts.items()}
-    return _with_work(parts, ends)
-
-
-def _with_work(parts: dict[str, Floats], work: Work) -> dict[str, Floats]:
-    added = {"matmul": work.matmul, "attention": work.attention, "memory_bound": work.memory_bound}
-    return {name: seconds + added.get(name, 0.0) for name, seconds in parts.items()}
+    for name in layer.head:
+        parts[name] = parts[name] + layer.head[name] * stage.last + layer.embedding[name] * stage.first
+    return parts
 
 
 def _ends(totals: Floats, kinds: tuple[Stage, Stage, Stage], layer: _LayerTime, table: LayoutTable) -> Floats:
