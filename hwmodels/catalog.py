@@ -18,7 +18,8 @@ from hwmodels.machine import Cluster, Device, Fabric, Node, Pool
 from hwmodels.stack import Stack
 
 DATA = Path(__file__).parent / "data"
-Kind = Literal["devices", "communicators", "nodes", "fabrics", "stacks", "facilities"]
+Kind = Literal["devices", "communicators", "nodes", "fabrics", "switches", "stacks", "facilities"]
+FACT_KINDS = ("published", "measured", "derived", "announced", "estimate")
 T = TypeVar("T", Device, Communicator, Node, Fabric, Stack)
 
 
@@ -26,7 +27,8 @@ T = TypeVar("T", Device, Communicator, Node, Fabric, Stack)
 class Fact:
     """One row: the value of one field of one record, its unit, and where it is from.
 
-    `kind` is published, measured, derived (arithmetic on published figures) or estimate.
+    `kind` is one of `FACT_KINDS`: published, measured, derived (arithmetic on published figures), announced (of what is
+    not shipping yet) or estimate.
     """
 
     name: str
@@ -57,8 +59,28 @@ class Price:
 
 @cache
 def facts(kind: Kind) -> tuple[Fact, ...]:
-    """All rows of a table, in order."""
-    return tuple(Fact(**row) for row in _rows(f"{kind}.csv"))
+    """All rows of a table, in order. Raises `SpecError` for a row without a source, or of no known kind."""
+    return read_facts(DATA / f"{kind}.csv")
+
+
+def read_facts(path: Path) -> tuple[Fact, ...]:
+    """The facts of a file with the columns of `Fact`. Raises `SpecError` as `facts` does."""
+    with path.open(encoding="utf-8", newline="") as file:
+        found = tuple(Fact(**row) for row in csv.DictReader(file))
+    faults = [fault for line, fact in enumerate(found, 2) for fault in _fact_faults(line, fact)]
+    if faults:
+        raise SpecError(faults, str(path))
+    return found
+
+
+def _fact_faults(line: int, fact: Fact) -> Iterator[Fault]:
+    where = f"line {line}, {fact.name}.{fact.field}"
+    if not fact.source.strip():
+        yield Fault(path=where, found="no source", legal="where the value was published or measured")
+    if not fact.date.strip():
+        yield Fault(path=where, found="no date", legal="when the source was written or read")
+    if fact.kind not in FACT_KINDS:
+        yield unknown_name(where, fact.kind, FACT_KINDS)
 
 
 @cache
@@ -144,7 +166,8 @@ def cluster_of(text: str) -> Cluster:
     if match is None:
         legal = "a node of the catalog and a count, as in 'dgx-h100 x 8', or the path of a cluster file"
         raise SpecError([Fault(path="", found=repr(text), legal=legal, nearest=_nearest_cluster(text))])
-    name, count = match[1], int(match[2])
+    # A cloud's node may be written with its provider in front, as in aws/p5.48xlarge.
+    name, count = match[1].rpartition("/")[2], int(match[2])
     if count < 1:
         raise SpecError([Fault(path="", found=f"{count} nodes", legal="1 node or more", nearest=f"{name} x 1")])
     chosen = node(name)
@@ -258,7 +281,7 @@ def _records(kind: Kind, record: type[T], references: Mapping[str, Mapping[str, 
 def _record(name: str, rows: list[Fact], record: type[T], references: Mapping[str, Mapping[str, Any]]) -> T:
     kinds = get_type_hints(record, include_extras=True)
     data = {row.field: _value(row, kinds[row.field], references) for row in rows}
-    estimates = [row.field for row in rows if row.kind == "estimate"]
+    estimates = [row.field for row in rows if row.kind in ("estimate", "announced")]
     return structure({"name": name, **data, "estimates": estimates}, record, f"{record.__name__} {name}")
 
 

@@ -1,5 +1,6 @@
 """The catalog: every fact has a source, every record is complete, and clusters are read from it."""
 
+import shutil
 from dataclasses import MISSING, fields
 
 import pytest
@@ -9,8 +10,8 @@ from hwmodels.errors import SpecError
 from hwmodels.machine import Device, Fabric, Node
 from hwmodels.stack import Stack
 
-TABLES = ["devices", "nodes", "fabrics", "stacks", "facilities"]
-KINDS = {"published", "measured", "derived", "estimate"}
+TABLES = ["devices", "communicators", "nodes", "fabrics", "switches", "stacks", "facilities"]
+KINDS = set(catalog.FACT_KINDS)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -108,3 +109,76 @@ def test_a_cluster_needs_nodes(data):
 def test_aliases_lead_to_stacks():
     assert catalog.stack("nemo-25.04") == catalog.stack("megatron-core-2025")
     assert set(catalog.stack_aliases().values()) <= set(catalog.stacks())
+
+
+DEVICES = [
+    "v100-sxm-16gb", "v100-sxm-32gb", "a100-pcie-40gb", "a100-sxm-40gb", "a100-pcie-80gb", "a100-sxm-80gb",
+    "a800-sxm-80gb", "h800-sxm", "h100-sxm", "h100-pcie", "h100-nvl", "h200-sxm", "b200-sxm", "b300-sxm", "gb200",
+    "gb300", "l4", "l40s", "a10g", "rtx-4090", "rtx-5090", "mi250x", "mi300x", "mi325x", "mi355x", "mi455x", "gaudi2", "gaudi3",
+]  # fmt: skip
+
+
+def test_devices_that_people_train_on_are_known():
+    assert set(DEVICES) <= set(catalog.devices())
+    assert {"gb200-nvl72", "gb300-nvl72", "p5.48xlarge", "nd96isr-h100-v5", "a4-highgpu-8g", "bm.gpu.h100.8"} <= set(
+        catalog.nodes()
+    )
+
+
+def test_rates_are_dense():
+    # Sparse rates are twice as high; fp8 is twice bf16 where a device has it.
+    assert catalog.device("h100-sxm").peak_bf16 == 989e12 and catalog.device("h100-sxm").peak_fp8 == 1979e12
+    assert catalog.device("l40s").peak_bf16 == 362e12
+    for device in catalog.devices().values():
+        assert device.peak_fp8 <= 2.05 * device.peak_bf16 or not device.peak_fp8, device.name
+
+
+def test_what_is_only_announced_is_marked_and_counted():
+    assert {fact.kind for fact in catalog.facts("devices") if fact.name == "mi455x"} == {"announced", "estimate"}
+    assert "mi455x.memory" in catalog.cluster_of("helios x 18").estimates
+
+
+@pytest.mark.parametrize("name", sorted(catalog.nodes()))
+def test_every_node_makes_a_cluster(name):
+    cluster = catalog.cluster_of(f"{name} x 2")
+    assert cluster.scaleout_bandwidth > 0
+    assert sum(kind == "gpu" for _, kind in cluster.graph().nodes(data="kind")) == 2 * cluster.node.devices
+
+
+def test_a_provider_may_stand_before_its_node():
+    assert catalog.cluster_of("aws/p5.48xlarge x 2").node == catalog.node("p5.48xlarge")
+
+
+HEAD = "name,field,value,unit,kind,source,date,note\n"
+
+
+@pytest.mark.parametrize(("row", "found"), [
+    ("x,memory,1,GB,published,,2026,", "no source"),
+    ("x,memory,1,GB,published,somewhere,,", "no date"),
+    ("x,memory,1,GB,rumour,somewhere,2026,", "'rumour'"),
+])  # fmt: skip
+def test_a_row_without_source_is_refused(row, found, tmp_path):
+    path = tmp_path / "devices.csv"
+    path.write_text(HEAD + row + "\n")
+    with pytest.raises(SpecError, match=found) as caught:
+        catalog.read_facts(path)
+    assert caught.value.faults[0].path.startswith("line 2, x.memory")
+
+
+def test_a_device_and_its_node_are_added_by_rows_alone(tmp_path, monkeypatch):
+    shutil.copytree(catalog.DATA, tmp_path / "data")
+    for table, name, like in (("devices", "newchip", "h200-sxm"), ("nodes", "newnode", "dgx-h200")):
+        path = tmp_path / "data" / f"{table}.csv"
+        rows = [line for line in path.read_text().splitlines() if line.startswith(f"{like},")]
+        added = "\n".join(row.replace(like, name, 1).replace("h200-sxm", "newchip") for row in rows)
+        path.write_text(path.read_text() + added + "\n")
+    monkeypatch.setattr(catalog, "DATA", tmp_path / "data")
+    caches = [catalog.facts, catalog.devices, catalog.nodes, catalog.fabrics, catalog.communicators]
+    for cached in caches:
+        cached.cache_clear()
+    try:
+        assert catalog.cluster_of("newnode x 4").device.name == "newchip"
+    finally:
+        monkeypatch.undo()
+        for cached in caches:
+            cached.cache_clear()

@@ -1,4 +1,4 @@
-"""`plan catalog`: what is known of models, devices, nodes, fabrics, stacks and prices, and from where."""
+"""`plan catalog`: what is known of models, devices, nodes, fabrics, switches, stacks and prices, and from where."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from hwmodels.units import show
 from planner.tables import short, table
 
 Rows = list[dict[str, Any]]
-_ROW_TABLES = ("devices", "nodes", "fabrics", "stacks", "facilities")
+_ROW_TABLES = ("devices", "nodes", "fabrics", "switches", "communicators", "stacks", "facilities")
 KINDS = ("models", *_ROW_TABLES, "prices")
 _SUMMARY = {
     "devices": ("memory", "memory_bandwidth", "peak_bf16", "peak_fp8", "power"),
     "nodes": ("device", "devices", "domain", "scaleup_bandwidth", "nics", "nic_bandwidth", "power"),
     "fabrics": ("kind", "link_bandwidth", "latency", "efficiency", "radix"),
+    "switches": ("ports", "port_bandwidth", "power"),
+    "communicators": ("ll_base", "simple_base", "simple_inner", "simple_outer", "tree_share"),
     "stacks": ("attention", "matmul_efficiency", "tp_overlap", "dp_overlap", "memory_reserve"),
 }
 """Fields that a list shows; one record shows all of its own."""
@@ -126,12 +128,16 @@ def _value(row: dict[str, Any]) -> str:
     return f"{row['value']} {unit}".strip()
 
 
+def _mark(kind: str) -> str:
+    return {"estimate": "*", "announced": "**"}.get(kind, "")
+
+
 def _list(kind: str, rows: Rows) -> str:
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
-        cells.setdefault(row["name"], {})[row["field"]] = _value(row) + ("*" if row["kind"] == "estimate" else "")
+        cells.setdefault(row["name"], {})[row["field"]] = _value(row) + _mark(row["kind"])
     shown = _SUMMARY[kind]
-    lines = [[name, *(short(values.get(field, ""), 18) for field in shown)] for name, values in cells.items()]
+    lines = [[name, *(short(values.get(field, ""), 14) for field in shown)] for name, values in cells.items()]
     heads = [field.replace("_", "\n") for field in shown]
-    note = "\n\n* estimate. A name shows all facts with their sources, as in plan catalog"
+    note = "\n\n* estimate, ** announced. All facts of one and their sources: plan catalog"
     return f"{table([kind, *heads], lines)}{note} {kind} {lines[0][0]}"
