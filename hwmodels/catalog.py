@@ -181,13 +181,49 @@ def load_cluster(source: Path | Mapping[str, Any]) -> Cluster:
 
     Each pool has a `count` and a `node`: a name of the catalog, or a mapping with the fields of `Node`, of which `base`
     names a node of the catalog whose fields apply unless they are given. The fabric is likewise a name or a mapping, by
-    default that of the first node. Raises `SpecError` with all faults.
+    default that of the first node. `calibration` may name a file of `plan profile`, whose measured fields come before
+    all others. Raises `SpecError` with all faults.
     """
     data = source if isinstance(source, Mapping) else read_document(source)
+    folder = Path() if isinstance(source, Mapping) else source.parent
     try:
-        return structure(_expanded(data), Cluster)
+        return structure(_expanded(_calibrated(data, folder)), Cluster)
     except SpecError as error:
         raise error.within("" if isinstance(source, Mapping) else str(source)) from None
+
+
+def _calibrated(data: Any, folder: Path) -> Any:
+    """`data` with the measured fields of the file that its key `calibration` names, in its nodes and its fabric."""
+    if not isinstance(data, Mapping) or "calibration" not in data:
+        return data
+    path = folder / str(data["calibration"])
+    found = read_document(path)
+    if not isinstance(found, Mapping) or found.get("schema_version") != 1 or found.get("kind") != "collectives":
+        legal = "a calibration, as written by plan profile collectives --out"
+        raise SpecError([Fault(path="calibration", found=f"{path}: another file", legal=legal)])
+    plain = {key: value for key, value in data.items() if key != "calibration"}
+    if "node" in found and isinstance(plain.get("pools"), list):
+        pools = [_measured_pool(pool, found["node"]) for pool in plain["pools"]]
+        plain["pools"] = pools
+    if "fabric" in found:
+        network = plain.get("fabric") or _first_fabric(plain)
+        plain["fabric"] = {**({"base": network} if isinstance(network, str) else network), **found["fabric"]}
+    return plain
+
+
+def _measured_pool(pool: Any, measured: Mapping[str, Any]) -> Any:
+    if not isinstance(pool, Mapping) or "node" not in pool:
+        return pool
+    found = pool["node"]
+    return {**pool, "node": {**({"base": found} if isinstance(found, str) else found), **measured}}
+
+
+def _first_fabric(data: Mapping[str, Any]) -> Any:
+    """The usual fabric of the first pool's node, by name."""
+    pool = next(iter(data.get("pools") or [{}]))
+    found = pool.get("node", {}) if isinstance(pool, Mapping) else {}
+    name = found if isinstance(found, str) else found.get("base") if isinstance(found, Mapping) else None
+    return nodes()[name].default_fabric if name in nodes() else {}
 
 
 def _expanded(data: Any) -> Any:

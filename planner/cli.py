@@ -21,6 +21,7 @@ COMMANDS = {
     "emit": "launch files of a plan",
     "run": "train a plan with torch.distributed, measured beside predicted",
     "validate": "predictions against measurements",
+    "profile": "measure the collectives of this machine, or read a log of them",
     "topology": "read real machines into a cluster file; draw a cluster",
     "catalog": "what is known of models, devices, nodes, fabrics and prices, and from where",
 }

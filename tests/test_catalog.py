@@ -113,8 +113,10 @@ def test_aliases_lead_to_stacks():
 
 DEVICES = [
     "v100-sxm-16gb", "v100-sxm-32gb", "a100-pcie-40gb", "a100-sxm-40gb", "a100-pcie-80gb", "a100-sxm-80gb",
-    "a800-sxm-80gb", "h800-sxm", "h100-sxm", "h100-pcie", "h100-nvl", "h200-sxm", "b200-sxm", "b300-sxm", "gb200",
-    "gb300", "l4", "l40s", "a10g", "rtx-4090", "rtx-5090", "mi250x", "mi300x", "mi325x", "mi355x", "mi455x", "gaudi2", "gaudi3",
+    "a800-sxm-80gb",
+    "h800-sxm", "h100-sxm", "h100-pcie", "h100-nvl", "h200-sxm", "b200-sxm", "b300-sxm", "gb200",
+    "gb300", "l4", "l40s", "a10g", "rtx-4090", "rtx-5090", "mi250x", "mi300x", "mi325x", "mi355x", "mi455x",
+    "gaudi2", "gaudi3",
 ]  # fmt: skip
 
 
