@@ -138,3 +138,12 @@ def test_oversubscription_binds_where_traffic_crosses_spines():
     # Every device of the first leaf's nodes sends to a node of another leaf.
     sends = [route(graph, f"gpu{rank}", f"gpu{rank + 256}") for rank in range(0, 48)]
     assert fair_rates(sends, capacities_of(graph)).min() == pytest.approx(50e9 / 4, rel=0.1)
+
+
+def test_a_hundred_thousand_devices_are_priced_without_a_graph():
+    cluster = cluster_of("dgx-h100 x 12500")
+    over = group(cluster, np.array([100_000, 12_500]), np.array([1, 8]))
+    # 99,999 of 100,000 parts twice over 8 cards of 47 GB/s a node, or over one of them.
+    assert over.ring == pytest.approx([8 * 47e9, 47e9])
+    # The same bandwidth as two nodes have, whose routed flows agree with the closed form.
+    assert over.ring[0] == group(cluster_of("dgx-h100 x 2"), np.array([16]), np.array([1])).ring[0]
