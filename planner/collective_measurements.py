@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(("n_gpus", "n_nodes", "gpus_per_node"), whole(1)),
     "size_bytes": whole(1, 2**62),
 }
+LONG = 16e6
+"""Bytes from which a message counts as long."""
 REQUIRED = ("table_id", "collective", "gpu", "n_gpus", "size_bytes")
 """Columns by which such a file is recognized."""
 
@@ -60,17 +62,28 @@ class CollectiveResult:
     key: tuple[str, str, int | None]
     status: str
     reason: str | None = None
+    device: str = ""
     measured_time_s: float | None = None
     predicted_time_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BySize:
+    """Errors of messages of `LONG` bytes and more, and of shorter ones."""
+
+    long: Errors
+    short: Errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveReport:
-    """All rows, the errors over all of them and by collective, and how many were skipped for which reason."""
+    """All rows; errors over all of them, by collective, and by device and collective; skipped rows by reason."""
 
     rows: tuple[CollectiveResult, ...]
     time: Errors
-    time_by_collective: dict[str, Errors]
+    by_size: BySize
+    by_collective: dict[str, BySize]
+    by_device: dict[str, BySize]
     skipped: dict[str, int]
 
 
@@ -94,12 +107,28 @@ def validate_collectives(path: Path) -> CollectiveReport:
     return CollectiveReport(
         rows=results,
         time=_errors(results),
-        time_by_collective={name: _errors([r for r in results if r.key[1] == name]) for name in _PREDICT},
+        by_size=_by_size(results),
+        by_collective={name: _by_size([r for r in results if r.key[1] == name]) for name in _PREDICT},
+        by_device=_by_device(results),
         skipped=dict(Counter(r.reason for r in results if r.reason).most_common()),
     )
 
 
-def _errors(rows: tuple[CollectiveResult, ...] | list[CollectiveResult]) -> Errors:
+def _by_device(rows: Sequence[CollectiveResult]) -> dict[str, BySize]:
+    """Errors by device and collective, for those that have any."""
+    kinds = sorted({(row.device, row.key[1]) for row in rows if row.predicted_time_s and row.measured_time_s})
+    return {f"{device} {name}": _by_size([r for r in rows if (r.device, r.key[1]) == (device, name)])
+            for device, name in kinds}  # fmt: skip
+
+
+def _by_size(rows: Sequence[CollectiveResult]) -> BySize:
+    return BySize(
+        long=_errors([row for row in rows if (row.key[2] or 0) >= LONG]),
+        short=_errors([row for row in rows if (row.key[2] or 0) < LONG]),
+    )
+
+
+def _errors(rows: Sequence[CollectiveResult]) -> Errors:
     return errors_of([(row.predicted_time_s, row.measured_time_s) for row in rows])
 
 
@@ -108,7 +137,10 @@ def _result(row: dict[str, Any]) -> CollectiveResult:
     predicted = _predicted(row)
     if isinstance(predicted, str):
         return CollectiveResult(key=key, status="skipped", reason=predicted, measured_time_s=_measured(row))
-    return CollectiveResult(key=key, status="ok", measured_time_s=_measured(row), predicted_time_s=predicted)
+    device = device_of(row.get("gpu", "")) or ""
+    return CollectiveResult(
+        key=key, status="ok", device=device, measured_time_s=_measured(row), predicted_time_s=predicted
+    )
 
 
 def _predicted(row: dict[str, Any]) -> float | str:
@@ -148,11 +180,18 @@ def _cluster(row: dict[str, Any], ranks: int) -> Cluster | str:
 def device_of(text: str) -> str | None:
     """The device of the catalog that `text` names: the one that shares most words with it, all of its own among them.
 
-    "H100-80GB SXM (DGX H100)" is h100-sxm where the catalog has no h100-sxm-80gb.
+    "H100-80GB SXM (DGX H100)" is h100-sxm where the catalog has no h100-sxm-80gb. Where no memory is named, any device
+    of that name will do: its links are the same.
     """
-    words = set(re.findall(r"[a-z0-9]+", text.lower()))
-    fitting = [name for name in catalog.devices() if set(re.findall(r"[a-z0-9]+", name)) <= words]
-    return max(fitting, key=len, default=None)
+    words = _words(text)
+    fitting = [name for name in catalog.devices() if _words(name) <= words]
+    alike = [name for name in catalog.devices() if {w for w in _words(name) if not w.endswith("gb")} <= words]
+    return max(fitting, key=len, default=None) or max(alike, key=lambda name: len(_words(name)), default=None)
+
+
+def _words(text: str) -> set[str]:
+    """Words in small letters; the generation of a socket (SXM2, SXM5) is not part of a device's name."""
+    return set(re.findall(r"[a-z0-9]+", re.sub(r"sxm\d", "sxm", text.lower())))
 
 
 def _measured(row: dict[str, Any]) -> float | None:

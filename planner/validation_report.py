@@ -9,7 +9,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from planner.collective_measurements import CollectiveReport
+from planner.collective_measurements import BySize, CollectiveReport
 from planner.validation import Errors, RowResult, ValidationReport, worst
 
 WORST = 8
@@ -118,24 +118,41 @@ def _short(name: str) -> str:
 
 
 def collective_text(report: CollectiveReport) -> str:
-    """The report of collectives, as tables."""
-    everyone = {**report.time_by_collective, "all": report.time}
-    lines = [[name, *_cells(errors)] for name, errors in everyone.items() if errors.count]
-    table = _table(["collective", *KINDS], lines)
-    return "\n\n".join(part for part in (table, _counted("not predicted", report.skipped)) if part)
+    """The report of collectives, as tables: by collective, and by device and collective."""
+    by_collective = {**report.by_collective, "all": report.by_size}
+    tables = [_sizes_table("collective", by_collective), _sizes_table("device and collective", report.by_device)]
+    return "\n\n".join(part for part in (*tables, _counted("not predicted", report.skipped)) if part)
+
+
+def _sizes_table(head: str, errors: Mapping[str, BySize]) -> str:
+    lines = [[name, *_size_cells(each.long), *_size_cells(each.short)] for name, each in errors.items()
+             if each.long.count or each.short.count]  # fmt: skip
+    kinds = ("rows", "median", "p90", "bias")
+    long, short = ([f"{size}\n{kind}" for kind in kinds] for size in ("16 MB+", "below"))
+    return _table([head, *long, *short], lines)
+
+
+def _size_cells(errors: Errors) -> list[str]:
+    return _cells(errors)[:4]
 
 
 def collective_document(report: CollectiveReport) -> dict[str, Any]:
     """The report of collectives as plain data: `rows` and `summary`."""
-    names = ("key", "status", "reason", "measured_time_s", "predicted_time_s")
+    names = ("key", "status", "reason", "device", "measured_time_s", "predicted_time_s")
     return {
         "rows": [{name: getattr(row, name) for name in names} for row in report.rows],
         "summary": {
             "time": _errors(report.time),
-            "time_by_collective": {name: _errors(each) for name, each in report.time_by_collective.items()},
+            "by_size": _sizes(report.by_size),
+            "by_collective": {name: _sizes(each) for name, each in report.by_collective.items()},
+            "by_device_and_collective": {name: _sizes(each) for name, each in report.by_device.items()},
             "not_predicted": report.skipped,
         },
     }
+
+
+def _sizes(errors: BySize) -> dict[str, Any]:
+    return {"16_mb_and_more": _errors(errors.long), "below_16_mb": _errors(errors.short)}
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
