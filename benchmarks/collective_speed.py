@@ -14,7 +14,7 @@ from hwmodels.catalog import cluster_of
 from hwmodels.layout_table import distinct
 from planner.jobfile import load_job
 from planner.space import layouts
-from sim.communication import context_parallel_time, data_parallel_time, pipeline_time, tensor_parallel_time
+from sim.communication import Held, context_parallel_time, data_parallel_time, pipeline_time, tensor_parallel_time
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "llama3-70b-64xh100.yaml"
 LAYER = ("tensor_parallel", "context_parallel", "micro_batch_size", "sequence_parallel", "overlap")
@@ -28,6 +28,8 @@ def main() -> None:
     table = table.take(np.arange(ROWS) % len(table))
     ones = np.ones(len(table))
 
+    held = Held(parameters=ones * 1e9, experts=0 * ones, layers=ones)
+
     def layer(formula):
         kinds = distinct(table, LAYER)
         return kinds.spread(formula(table.take(kinds.first)))
@@ -35,7 +37,7 @@ def main() -> None:
     parts = {
         "tensor": lambda: layer(lambda rows: tensor_parallel_time(job, cluster, rows)),
         "context": lambda: layer(lambda rows: context_parallel_time(job, cluster, rows, np.ones(len(rows)))),
-        "data": lambda: data_parallel_time(job, cluster, table, ones * 1e9, ones, ones, ones, ones),
+        "data": lambda: data_parallel_time(job, cluster, table, held, ones, ones, ones),
         "pipeline": lambda: pipeline_time(job, cluster, table, ones),
     }
     seconds = {name: min(_timed(part) for _ in range(3)) for name, part in parts.items()}

@@ -38,6 +38,9 @@ def _job_faults(plan: Plan) -> Iterator[Fault]:
     if job.model.vocab < VOCAB:
         legal = f"at least {VOCAB}: tokens are bytes"
         yield Fault(path="job.model.vocab", found=str(job.model.vocab), legal=legal, nearest=str(VOCAB))
+    if job.model.experts or job.model.kv_latent:
+        found = "routed experts" if job.model.experts else "latent attention"
+        yield Fault(path="job.model", found=found, legal="a dense model with ordinary attention to run")
     share = plan.layout.micro_batch_size * plan.layout.data_parallel
     if job.global_batch_size % share:
         legal = f"a multiple of mbs x dp = {share}"

@@ -9,46 +9,32 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 
 from hwmodels.errors import Fault, SpecError, refuse, unknown_name
-from hwmodels.model import Activation, ModelSpec
+from hwmodels.families import ACTIVATIONS, FAMILIES, Family, Values, sliding_layers
+from hwmodels.model import ModelSpec
 
-_ACTIVATIONS: dict[str, Activation] = {
-    "silu": "silu", "swish": "silu",
-    "gelu": "gelu", "gelu_new": "gelu", "gelu_fast": "gelu", "gelu_pytorch_tanh": "gelu", "quick_gelu": "gelu",
-    "relu": "relu", "relu2": "relu2",
-}  # fmt: skip
 _EXPERT_KEYS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_intermediate_size")
 _OTHER_ATTENTION = ("add_cross_attention", "is_encoder_decoder")
-_NULLABLE = ("num_key_value_heads", "sliding_window", "layer_types")
+_NULLABLE = (
+    "num_key_value_heads", "sliding_window", "layer_types", "mlp_only_layers", "q_lora_rank", "n_shared_experts",
+)  # fmt: skip
 """Keys that may be null although their default is not."""
+_FROM_ZERO = ("max_window_layers", "first_k_dense_replace", "n_shared_experts", "sliding_window")
 _TYPO = 0.85
 """Spelling likeness from which an unknown key counts as a misspelt one (estimate); published files add many keys."""
-_DEFAULT_ROPE_THETA = 10_000.0
-
-Values = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
-    """One `model_type`: the default of each key that is read, the key of each plain field, and the other fields."""
-
-    defaults: Mapping[str, object]
-    keys: Mapping[str, str]
-    spec: Callable[[Values], Values]
 
 
 def model_from_config(config: Mapping[str, object], name: str) -> ModelSpec:
     """The model that a published `config.json` describes, under `name`.
 
     Rotary scaling is not kept: it changes no shape. Raises `SpecError` with all faults, each named by its key; for an
-    architecture that is not a dense decoder of a supported type, with one fault that says what to do.
+    architecture that is not a decoder of a supported type, with one fault that says what to do.
     """
     family = _family(config)
-    refuse(_unsupported(config))
+    refuse(_unsupported(config, family))
     faults = list(_typos(config, family))
     values, bad = _read(config, family, faults)
     faults.extend(_cross_faults(values, family, bad))
@@ -65,30 +51,30 @@ def looks_like_config(data: Mapping[str, object]) -> bool:
     return any(key in data for key in ("model_type", "architectures", "hidden_size", "n_embd"))
 
 
-def _family(config: Mapping[str, object]) -> _Family:
+def _family(config: Mapping[str, object]) -> Family:
     found = config.get("model_type")
-    if isinstance(found, str) and found in _FAMILIES:
-        return _FAMILIES[found]
+    if isinstance(found, str) and found in FAMILIES:
+        return FAMILIES[found]
     fields_of_spec = ", ".join(field.name for field in fields(ModelSpec))
     plain = str(found).lower().replace("-", "").replace("_", "")
     raise SpecError([Fault(
         path="model_type",
         found="nothing" if found is None else repr(found),
-        legal=f"{', '.join(sorted(_FAMILIES))}; describe any other dense decoder by the keys {fields_of_spec}",
-        nearest=plain if plain in _FAMILIES else None,
+        legal=f"{', '.join(sorted(FAMILIES))}; describe any other decoder by the keys {fields_of_spec}",
+        nearest=plain if plain in FAMILIES else None,
     )])  # fmt: skip
 
 
-def _unsupported(config: Mapping[str, object]) -> Iterator[Fault]:
+def _unsupported(config: Mapping[str, object], family: Family) -> Iterator[Fault]:
     for key in _EXPERT_KEYS:
-        if config.get(key) is not None:
+        if config.get(key) is not None and "num_experts_per_tok" not in family.defaults:
             yield Fault(path=key, found=repr(config[key]), legal="a dense model, which has no such key")
     for key in _OTHER_ATTENTION:
         if config.get(key):
             yield Fault(path=key, found=repr(config[key]), legal="false: a decoder without cross attention")
 
 
-def _typos(config: Mapping[str, object], family: _Family) -> Iterator[Fault]:
+def _typos(config: Mapping[str, object], family: Family) -> Iterator[Fault]:
     """A fault for each unknown key that is spelled like a key that is read and that the file lacks."""
     absent = [key for key in family.defaults if key not in config]
     for key in config:
@@ -97,7 +83,7 @@ def _typos(config: Mapping[str, object], family: _Family) -> Iterator[Fault]:
             yield Fault(path=str(key), found="unknown key", legal="a key of this model type", nearest=close[0])
 
 
-def _read(config: Mapping[str, object], family: _Family, faults: list[Fault]) -> tuple[Values, set[str]]:
+def _read(config: Mapping[str, object], family: Family, faults: list[Fault]) -> tuple[Values, set[str]]:
     """The value of each key, a default in place of a faulty one; and the faulty keys, whose faults are added."""
     values: Values = dict(family.defaults)
     bad = set()
@@ -125,13 +111,13 @@ def _value_fault(key: str, found: object, kind: type) -> Fault | None:
     words = {bool: "true or false", str: "text", list: "a list of texts"}[kind]
     if not isinstance(found, kind):
         return Fault(path=key, found=repr(found), legal=words)
-    if key in ("hidden_act", "activation_function") and found not in _ACTIVATIONS:
-        return unknown_name(key, found, _ACTIVATIONS)
+    if key in ("hidden_act", "activation_function") and found not in ACTIVATIONS:
+        return unknown_name(key, found, ACTIVATIONS)
     return None
 
 
 def _number_fault(key: str, found: object, kind: type) -> Fault | None:
-    lowest = 0 if key == "max_window_layers" else 1
+    lowest = 0 if key in _FROM_ZERO else 1
     legal = f"a whole number, {lowest} or more" if kind is int else "a finite number above 0"
     number = isinstance(found, (int, float)) and not isinstance(found, bool)
     if not number or not math.isfinite(found):  # type: ignore[arg-type]
@@ -162,9 +148,9 @@ def _read_rope_theta(config: Mapping[str, object], values: Values) -> Fault | No
     return fault
 
 
-def _cross_faults(values: Values, family: _Family, bad: set[str]) -> Iterator[Fault]:
+def _cross_faults(values: Values, family: Family, bad: set[str]) -> Iterator[Fault]:
     hidden, heads = family.keys["hidden"], family.keys["heads"]
-    head_dim_follows = values.get("head_dim") is None
+    head_dim_follows = values.get("head_dim") is None and "qk_rope_head_dim" not in family.defaults
     if head_dim_follows and not bad & {hidden, heads, "head_dim"} and values[hidden] % values[heads]:
         low = values[hidden] // values[heads] * values[heads]
         legal = f"a multiple of {heads}={values[heads]}"
@@ -177,7 +163,7 @@ def _cross_faults(values: Values, family: _Family, bad: set[str]) -> Iterator[Fa
 
 def _window_faults(values: Values, bad: set[str]) -> Iterator[Fault]:
     """A model whose layers differ in their attention span is not one that `ModelSpec` can hold."""
-    sliding = _sliding_layers(values)
+    sliding = sliding_layers(values)
     if values["use_sliding_window"] and not bad & {"num_hidden_layers"} and 0 < sliding < values["num_hidden_layers"]:
         path = "layer_types" if values["layer_types"] else "max_window_layers"
         yield Fault(
@@ -188,103 +174,18 @@ def _window_faults(values: Values, bad: set[str]) -> Iterator[Fault]:
         )
 
 
-def _sliding_layers(values: Values) -> int:
-    if values["sliding_window"] is None or not values["use_sliding_window"]:
-        return 0
-    if values["layer_types"]:
-        return sum(kind == "sliding_attention" for kind in values["layer_types"])
-    full: int = min(values["max_window_layers"], values["num_hidden_layers"])
-    return int(values["num_hidden_layers"]) - full
-
-
-def _spec(values: Values, family: _Family, bad: set[str]) -> Values:
+def _spec(values: Values, family: Family, bad: set[str]) -> Values:
     """The fields of `ModelSpec`. A faulty number of heads is replaced, so that it is not blamed twice."""
     spec = {field: values[key] for field, key in family.keys.items()} | family.spec(values)
     heads, hidden = spec["heads"], spec["hidden"]
-    spec["head_dim"] = values.get("head_dim") or max(1, hidden // heads)
-    spec["kv_heads"] = values.get("num_key_value_heads") or heads
+    spec.setdefault("head_dim", values.get("head_dim") or max(1, hidden // heads))
+    spec.setdefault("kv_heads", values.get("num_key_value_heads") or heads)
     if bad & {family.keys["heads"], "num_key_value_heads"}:
         spec["kv_heads"] = heads
     return spec
 
 
-def _renamed(fault: Fault, family: _Family) -> Fault:
+def _renamed(fault: Fault, family: Family) -> Fault:
     names = {**family.keys, "kv_heads": "num_key_value_heads"}
     legal = fault.legal.replace("heads=", f"{family.keys['heads']}=")
     return Fault(path=names.get(fault.path, fault.path), found=fault.found, legal=legal, nearest=fault.nearest)
-
-
-_LLAMA_KEYS = {
-    "layers": "num_hidden_layers", "hidden": "hidden_size", "ffn_hidden": "intermediate_size",
-    "heads": "num_attention_heads", "vocab": "vocab_size", "norm_eps": "rms_norm_eps", "rope_theta": "rope_theta",
-    "tied_embeddings": "tie_word_embeddings",
-}  # fmt: skip
-_GPT2_KEYS = {
-    "layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "vocab": "vocab_size",
-    "learned_positions": "n_positions", "norm_eps": "layer_norm_epsilon", "tied_embeddings": "tie_word_embeddings",
-}  # fmt: skip
-_LLAMA_DEFAULTS: dict[str, object] = {
-    "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-    "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "hidden_act": "silu",
-    "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": _DEFAULT_ROPE_THETA,
-}  # fmt: skip
-_MISTRAL_DEFAULTS = _LLAMA_DEFAULTS | {
-    "intermediate_size": 14336, "num_key_value_heads": 8, "sliding_window": 4096,
-}  # fmt: skip
-_QWEN_DEFAULTS = _LLAMA_DEFAULTS | {
-    "vocab_size": 151936, "intermediate_size": 22016, "num_key_value_heads": 32, "use_sliding_window": False,
-    "sliding_window": 4096, "max_window_layers": 28, "layer_types": [],
-}  # fmt: skip
-_GPT2_DEFAULTS: dict[str, object] = {
-    "vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": None,
-    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True,
-}  # fmt: skip
-
-
-def _llama(values: Values) -> Values:
-    bias = values["attention_bias"]
-    return {
-        "activation": _ACTIVATIONS[values["hidden_act"]],
-        "qkv_bias": bias,
-        "attention_output_bias": bias,
-        "mlp_bias": values["mlp_bias"],
-    }
-
-
-def _mistral(values: Values) -> Values:
-    return {"activation": _ACTIVATIONS[values["hidden_act"]], "sliding_window": values["sliding_window"] or 0}
-
-
-def _qwen2(values: Values) -> Values:
-    window = values["sliding_window"] if _sliding_layers(values) else 0
-    return {"activation": _ACTIVATIONS[values["hidden_act"]], "qkv_bias": True, "sliding_window": window}
-
-
-def _qwen3(values: Values) -> Values:
-    bias = values["attention_bias"]
-    return {**_qwen2(values), "qkv_bias": bias, "attention_output_bias": bias, "qk_norm": True}
-
-
-def _gpt2(values: Values) -> Values:
-    return {
-        "ffn_hidden": values["n_inner"] or 4 * values["n_embd"],
-        "activation": _ACTIVATIONS[values["activation_function"]],
-        "gated_mlp": False,
-        "norm": "layernorm",
-        "qkv_bias": True,
-        "attention_output_bias": True,
-        "mlp_bias": True,
-    }
-
-
-_FAMILIES = {
-    "llama": _Family(
-        defaults=_LLAMA_DEFAULTS | {"attention_bias": False, "mlp_bias": False}, keys=_LLAMA_KEYS, spec=_llama
-    ),
-    "mistral": _Family(defaults=_MISTRAL_DEFAULTS, keys=_LLAMA_KEYS, spec=_mistral),
-    "qwen2": _Family(defaults=_QWEN_DEFAULTS, keys=_LLAMA_KEYS, spec=_qwen2),
-    "qwen3": _Family(
-        defaults=_QWEN_DEFAULTS | {"head_dim": 128, "attention_bias": False}, keys=_LLAMA_KEYS, spec=_qwen3
-    ),
-    "gpt2": _Family(defaults=_GPT2_DEFAULTS, keys=_GPT2_KEYS, spec=_gpt2),
-}

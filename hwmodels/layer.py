@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.experts import expert_width, grouped_time, routed_tokens, router_time
 from hwmodels.job import TrainingJob
 from hwmodels.layout_table import Floats, LayoutTable
 from hwmodels.machine import Device, Precision
@@ -142,14 +143,43 @@ def _zero(table: LayoutTable) -> Floats:
 
 
 def _linears(job: TrainingJob, device: Device, table: LayoutTable, direction: _Direction) -> Floats:
-    model, tp = job.model, table.tensor_parallel
-    tokens = local_tokens(job, table)
-    query, kv, ffn = model.query_width / tp, local_kv_width(job, table), model.ffn_hidden / tp
-    up = 2 * ffn if model.gated_mlp else ffn
-    shapes = ((query + 2 * kv, model.hidden), (model.hidden, query), (up, model.hidden), (model.hidden, ffn))
+    """Projections of attention, and the MLP of an average layer: plain, or shared and routed experts."""
+    model, tokens = job.model, local_tokens(job, table)
     rate = matmul_rate(device, job.precision) * job.stack.matmul_efficiency
-    item = item_bytes(job.precision)
-    return sum((direction(device, rate, item, tokens, n, k) for n, k in shapes), _zero(table))
+    item, sparse = item_bytes(job.precision), job.model.expert_share
+
+    def together(shapes: Sequence[tuple[Numbers, Numbers]]) -> Floats:
+        return sum((direction(device, rate, item, tokens, n, k) for n, k in shapes), _zero(table))
+
+    seconds = together(_projections(job, table))
+    if sparse < 1:
+        seconds = seconds + together(_mlp(job, table, model.ffn_hidden)) * (1 - sparse)
+    if sparse and model.shared_hidden:
+        seconds = seconds + together(_mlp(job, table, model.shared_hidden)) * sparse
+    if sparse:
+        seconds = seconds + grouped_time(job, device, table, rate, item, direction) * sparse
+    return seconds
+
+
+def _projections(job: TrainingJob, table: LayoutTable) -> Sequence[tuple[Numbers, Numbers]]:
+    """Columns and rows of the matrices of attention on one rank; those to latent vectors are not split over tp."""
+    model, tp = job.model, table.tensor_parallel
+    query, value = model.query_width / tp, model.value_width / tp
+    if not model.kv_latent:
+        return (query + 2 * local_kv_width(job, table), model.hidden), (model.hidden, query)
+    nope = model.heads * (model.head_dim - model.rope_head_dim) / tp
+    queries = ((model.query_latent, model.hidden), (query, model.query_latent))
+    return (
+        *(queries if model.query_latent else ((query, model.hidden),)),
+        (model.kv_latent + model.rope_head_dim, model.hidden),
+        (nope + value, model.kv_latent),
+        (model.hidden, value),
+    )
+
+
+def _mlp(job: TrainingJob, table: LayoutTable, width: int) -> Sequence[tuple[Numbers, Numbers]]:
+    local = width / table.tensor_parallel
+    return (2 * local if job.model.gated_mlp else local, job.model.hidden), (job.model.hidden, local)
 
 
 def _head(job: TrainingJob, device: Device, table: LayoutTable, direction: _Direction) -> Floats:
@@ -170,7 +200,8 @@ def _backward_time(device: Device, rate: float, item: int, m: Numbers, n: Number
 def _attention(job: TrainingJob, device: Device, table: LayoutTable, *, backward: bool) -> Floats:
     precision = storage_precision(job.precision)
     rate = matmul_rate(device, precision) * job.stack.attention_efficiency
-    width = job.model.query_width / table.tensor_parallel
+    # Scores span the width of queries, their weighted sum that of values.
+    width = (job.model.query_width + job.model.value_width) / 2 / table.tensor_parallel
     tokens = local_tokens(job, table)
     if job.stack.attention == "fused":
         # The fused backward pass recomputes the scores: five matmuls against two (FlashAttention-2, section 3.1).
@@ -184,15 +215,21 @@ def _attention(job: TrainingJob, device: Device, table: LayoutTable, *, backward
 def _elementwise(job: TrainingJob, device: Device, table: LayoutTable) -> Floats:
     item, model = item_bytes(job.precision), job.model
     hidden = sharded_tokens(job, table) * model.hidden * job.stack.elementwise_passes
-    inner = local_tokens(job, table) * model.ffn_hidden / table.tensor_parallel * (3 if model.gated_mlp else 2)
+    width = model.ffn_hidden * (1 - model.expert_share) + model.shared_hidden * model.expert_share
+    inner = local_tokens(job, table) * width / table.tensor_parallel * (3 if model.gated_mlp else 2)
     moved = item * (hidden + inner)
     if job.precision == "fp8":
         operands = (
             sharded_tokens(job, table) * 2 * model.hidden
-            + local_tokens(job, table) * (model.query_width + model.ffn_hidden) / table.tensor_parallel
+            + local_tokens(job, table) * (model.query_width + width) / table.tensor_parallel
         )
         moved = moved + operands * FP8_CAST_PASSES
-    return streaming_time(device, moved)
+    seconds = streaming_time(device, moved)
+    if model.experts:
+        inner = routed_tokens(job, table) * expert_width(job, table) * (3 if model.gated_mlp else 2) * item
+        routing = router_time(job, device, table, sharded_tokens(job, table)) + streaming_time(device, inner)
+        seconds = seconds + routing * model.expert_share
+    return seconds
 
 
 def _loss(job: TrainingJob, device: Device, table: LayoutTable) -> Floats:

@@ -11,32 +11,46 @@ from hwmodels.model import ModelSpec
 class LayerParameters:
     """Parameters of one transformer layer, weights and biases.
 
-    `attention` and `mlp` are the linear layers, which tensor parallelism splits; `norm` is held by every rank.
+    `attention` and `mlp` are linear layers that tensor parallelism splits, `experts` those that expert parallelism
+    spreads; `norm` (norms, routers and the projections to latent vectors) is held by every rank.
     """
 
     attention: int
     mlp: int
     norm: int
+    experts: int = 0
 
     @property
     def total(self) -> int:
         """Parameters of the layer."""
-        return self.attention + self.mlp + self.norm
+        return self.attention + self.mlp + self.norm + self.experts
 
 
-def layer_parameters(model: ModelSpec) -> LayerParameters:
-    """Parameters of one layer, with h = hidden, q = query width, k = key width, f = MLP width.
+def layer_parameters(model: ModelSpec, *, with_experts: bool | None = None) -> LayerParameters:
+    """Parameters of one layer, by default of the kind that the model has most of: with experts if it has any.
 
-    attention: h (q + 2 k) + q h, biases q + 2 k and h. mlp: 2 h f, or 3 h f where gated, with a bias per output.
-    norm: one before attention and one before the MLP; query and key norms span one head each.
+    With h = hidden, q = query width, k = key width, f = MLP width. attention: h (q + 2 k) + q h, biases q + 2 k and h.
+    mlp: 2 h f, or 3 h f where gated, with a bias per output. norm: one before attention and one before the MLP; query
+    and key norms span one head each. Experts: E x (2 or 3) h e, shared ones likewise, a router of h E.
     """
-    inner = 2 * model.ffn_hidden if model.gated_mlp else model.ffn_hidden
-    projected = model.query_width + 2 * model.kv_width
-    attention = model.hidden * (projected + model.query_width)
-    attention += projected * model.qkv_bias + model.hidden * model.attention_output_bias
-    mlp = model.hidden * (inner + model.ffn_hidden) + (inner + model.hidden) * model.mlp_bias
+    sparse = bool(model.experts) if with_experts is None else with_experts
+    width = model.shared_hidden if sparse else model.ffn_hidden
+    attention, latent = _latent_attention(model) if model.kv_latent else _attention(model)
     norm = 2 * _norm_parameters(model, model.hidden) + 2 * _norm_parameters(model, model.head_dim) * model.qk_norm
-    return LayerParameters(attention=attention, mlp=mlp, norm=norm)
+    router = (model.experts * model.hidden + model.hidden * model.shared_gate) * sparse
+    return LayerParameters(
+        attention=attention,
+        mlp=_mlp(model, width) if width else 0,
+        norm=norm + latent + router,
+        experts=model.experts * _mlp(model, model.expert_hidden) * sparse,
+    )
+
+
+def layers_parameters(model: ModelSpec) -> tuple[tuple[int, LayerParameters], ...]:
+    """The kinds of layers of the model: how many there are, and the parameters of each."""
+    sparse = model.expert_layers
+    kinds = ((model.layers - sparse, False), (sparse, True))
+    return tuple((count, layer_parameters(model, with_experts=has)) for count, has in kinds if count)
 
 
 def embedding_parameters(model: ModelSpec) -> int:
@@ -56,8 +70,32 @@ def final_norm_parameters(model: ModelSpec) -> int:
 
 def parameter_count(model: ModelSpec) -> int:
     """All parameters of the model; a tied head is counted once."""
-    layers = model.layers * layer_parameters(model).total
+    layers = sum(count * each.total for count, each in layers_parameters(model))
     return embedding_parameters(model) + layers + final_norm_parameters(model) + head_parameters(model)
+
+
+def _attention(model: ModelSpec) -> tuple[int, int]:
+    """Split and replicated parameters of attention with queries, keys and values from the hidden state."""
+    projected = model.query_width + 2 * model.kv_width
+    split = model.hidden * (projected + model.query_width)
+    return split + projected * model.qkv_bias + model.hidden * model.attention_output_bias, 0
+
+
+def _latent_attention(model: ModelSpec) -> tuple[int, int]:
+    """Split and replicated parameters of latent attention. Source: DeepSeek-AI 2024 (arXiv 2405.04434), section 2.1."""
+    h, nope = model.hidden, model.head_dim - model.rope_head_dim
+    up = model.kv_latent * model.heads * (nope + model.value_head_dim) + model.value_width * h
+    up += (model.query_latent or h) * model.query_width + h * model.attention_output_bias
+    down = h * (model.kv_latent + model.rope_head_dim) + model.kv_latent
+    down += (model.kv_latent + model.rope_head_dim) * model.qkv_bias
+    if model.query_latent:
+        down += h * model.query_latent + model.query_latent + model.query_latent * model.qkv_bias
+    return up, down
+
+
+def _mlp(model: ModelSpec, width: int) -> int:
+    inner = 2 * width if model.gated_mlp else width
+    return model.hidden * (inner + width) + (inner + model.hidden) * model.mlp_bias
 
 
 def _norm_parameters(model: ModelSpec, width: int) -> int:

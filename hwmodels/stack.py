@@ -20,6 +20,7 @@ class Stack:
     `tp_overlap`: fraction of the tensor-parallel communication hidden behind compute. `dp_overlap`: fraction of the
     compute of a pass that data-parallel communication can run beside. `pp_overlap`: whether interleaved pipeline sends
     run beside compute. `scatter_gather`: whether tp ranks each send a part of a replicated hidden state onward.
+    `ep_overlap`: fraction of the expert all-to-all hidden behind compute.
     `gradient_bytes`: bytes per parameter of the gradient buffer. `host_overhead`: host time per layer and micro-batch.
     `context_parallel`: whether the software has it. `zero_with_pipeline`: highest ZeRO stage that it runs with pp > 1.
     `memory_reserve`: bytes that the framework, its libraries and the communicator hold on every device.
@@ -40,4 +41,5 @@ class Stack:
     context_parallel: bool
     zero_with_pipeline: int
     memory_reserve: Bytes
+    ep_overlap: Fraction = 0.0
     estimates: tuple[str, ...] = ()

@@ -147,12 +147,47 @@ def shard_group_divides(job: TrainingJob, cluster: Cluster, table: LayoutTable) 
     return Verdict(keeps=keeps.astype(bool), explain=explain)
 
 
-def no_experts(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:
-    """A dense model has no experts to spread."""
-    keeps = (table.expert_parallel == 1) & (table.expert_tensor_parallel == 1)
-    return Verdict(keeps=keeps, explain=lambda row: Violation(
-        rule="experts", found=f"ep={table.expert_parallel[row]}, etp={table.expert_tensor_parallel[row]}",
-        legal="ep=1 and etp=1 for a dense model", nearest="ep=1,etp=1"))  # fmt: skip
+def experts_divide(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:
+    """ep divides the experts; a dense model has none to spread. Source: Megatron-LM, transformer_config.py."""
+    experts = max(job.model.experts, 1)
+    keeps = experts % table.expert_parallel == 0
+    if not job.model.experts:
+        keeps = keeps & (table.expert_tensor_parallel == 1)
+
+    def explain(row: int) -> Violation:
+        ep, etp = int(table.expert_parallel[row]), int(table.expert_tensor_parallel[row])
+        if job.model.experts:
+            nearest = f"ep={nearest_divisor(experts, ep)}"
+            return Violation(rule="experts", found=f"ep={ep}", legal=f"a divisor of {experts} experts", nearest=nearest)
+        legal = "ep=1 and etp=1 for a dense model"
+        return Violation(rule="experts", found=f"ep={ep}, etp={etp}", legal=legal, nearest="ep=1,etp=1")
+
+    return Verdict(keeps=keeps, explain=explain)
+
+
+def expert_ranks_divide(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:
+    """ep x etp divides the ranks of one pipeline stage, tp x cp x dp. Source: Megatron-LM, parallel_state.py."""
+    ranks = table.tensor_parallel * table.context_parallel * table.data_parallel
+    spread = table.expert_parallel * table.expert_tensor_parallel
+
+    def explain(row: int) -> Violation:
+        legal = f"a divisor of tp x cp x dp = {ranks[row]}"
+        nearest = f"ep x etp={nearest_divisor(int(ranks[row]), int(spread[row]))}"
+        return Violation(rule="expert_ranks", found=f"ep x etp={spread[row]}", legal=legal, nearest=nearest)
+
+    return Verdict(keeps=ranks % spread == 0, explain=explain)
+
+
+def expert_width_divides(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:
+    """etp is 1 or tp, and divides the width of an expert. Source: Megatron-LM, arguments.py."""
+    etp, width = table.expert_tensor_parallel, job.model.expert_hidden
+    keeps = (etp == 1) | ((etp == table.tensor_parallel) & (width % etp == 0)) | (job.model.experts == 0)
+
+    def explain(row: int) -> Violation:
+        legal = f"etp of 1 or tp={table.tensor_parallel[row]}, which divides {width} columns of an expert"
+        return Violation(rule="expert_tensor", found=f"etp={etp[row]}", legal=legal, nearest="etp=1")
+
+    return Verdict(keeps=keeps, explain=explain)
 
 
 def stack_has_context_parallel(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Verdict:
@@ -193,7 +228,9 @@ RULES: tuple[Rule, ...] = (
     schedule_matches,
     interleaving_fills,
     shard_group_divides,
-    no_experts,
+    experts_divide,
+    expert_ranks_divide,
+    expert_width_divides,
     stack_has_context_parallel,
     stack_has_zero_with_pipeline,
 )

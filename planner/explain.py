@@ -25,6 +25,7 @@ TIME_LABELS: Mapping[str, str] = {
     "host": "waiting for the host",
     "tp_comm": "tensor-parallel communication",
     "cp_comm": "context-parallel communication",
+    "ep_comm": "expert-parallel communication",
     "dp_comm": "data-parallel communication",
     "pp_comm": "pipeline sends",
     "bubble": "pipeline bubble",

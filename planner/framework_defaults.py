@@ -45,6 +45,7 @@ class Family:
     qk_norm: bool = False
     tied_embeddings: bool = False
     learned_positions: bool = False
+    latent: bool = False
     ffn_ratio: float = 0.0
     source: str
 
@@ -53,7 +54,7 @@ _DEFAULT: dict[str, Reader] = {**dict.fromkeys(("stack", "field", "value", "sour
 _FAMILY: dict[str, Reader] = {
     **dict.fromkeys(("pattern", "unsupported", "activation", "norm", "source"), word),
     **dict.fromkeys(("gated_mlp", "qkv_bias", "attention_output_bias", "mlp_bias"), switch),
-    **dict.fromkeys(("qk_norm", "tied_embeddings", "learned_positions"), switch),
+    **dict.fromkeys(("qk_norm", "tied_embeddings", "learned_positions", "latent"), switch),
     "ffn_ratio": positive,
 }
 

@@ -37,7 +37,7 @@ _FIELDS: dict[str, str] = {
 KEYS: tuple[str, ...] = tuple(_FIELDS)
 """The short keys, in the order in which a complete layout lists them."""
 _JOB_KEYS = ("gbs", "precision")
-_PIN_KEYS = ("tp", "pp", "vp", "cp", "dp", "sp", "zero", "shard", "mbs", "recompute")
+_PIN_KEYS = ("tp", "pp", "vp", "cp", "dp", "ep", "etp", "sp", "zero", "shard", "mbs", "recompute")
 """Keys of the axes that a search varies."""
 _WORDS: dict[str, Sequence[str]] = {
     "recompute": RECOMPUTE, "schedule": SCHEDULES, "offload": OFFLOADS, "precision": PRECISIONS,

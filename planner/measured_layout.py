@@ -13,7 +13,7 @@ _SEQUENCE_PARALLEL = {"off": (False, False), "tp>1": (True, True), "tp>1 and pp=
 """Default -> whether it is on where tp > 1, without and with a pipeline."""
 
 
-def measured_layout(ledger: Ledger, layers: int) -> Layout | None:
+def measured_layout(ledger: Ledger, layers: int, has_experts: bool = False) -> Layout | None:
     """The layout of the row, whose model has `layers` layers, or None after noting in `ledger` why there is none."""
     row = ledger.row
     if row.schedule not in _PRICED_SCHEDULES:
@@ -30,7 +30,10 @@ def measured_layout(ledger: Ledger, layers: int) -> Layout | None:
         return None
     zero = _zero(ledger)
     overlap, _ = ledger.default("overlap")
+    ep, etp = _expert_degrees(ledger, tp, tp * cp * dp, has_experts)
     return Layout(
+        expert_parallel=ep,
+        expert_tensor_parallel=etp,
         tensor_parallel=tp,
         pipeline_parallel=pp,
         virtual_stages=vp,
@@ -66,6 +69,19 @@ def _degrees(ledger: Ledger) -> tuple[int, int, int, int] | None:
     for name in blank:
         known[name] = ledger.fill(name, rest, "devices / product of the other degrees")
     return known["tp"], known["pp"], cp, known["dp"]
+
+
+def _expert_degrees(ledger: Ledger, tp: int, ranks: int, has_experts: bool) -> tuple[int, int]:
+    """ep and etp; a blank etp is tp, which Megatron-LM takes, unless ep x tp is more than the ranks of a stage."""
+    if not has_experts:
+        return 1, 1
+    ep = ledger.stated("ep", 1, "no expert parallelism where none is stated")
+    usual = tp if ranks % (ep * tp) == 0 else 1
+    etp = ledger.stated("etp", usual, "Megatron-LM, arguments.py: as many as tp")
+    if ranks % (ep * etp):
+        ledger.refuse("ep x etp does not divide tp x cp x dp")
+        return 1, 1
+    return ep, etp
 
 
 def _product(degrees: dict[str, int]) -> int:

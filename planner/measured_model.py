@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from hwmodels.errors import SpecError
@@ -25,9 +26,9 @@ def measured_model(ledger: Ledger) -> ModelSpec | None:
     row, kind = ledger.row, family(ledger.row.model)
     if kind.unsupported:
         ledger.refuse(kind.unsupported + " is not priced")
-    if row.n_experts and row.n_experts > 1:
-        ledger.refuse("mixture of experts is not priced")
     known = _known(row)
+    if known is None and kind.latent:
+        ledger.refuse("the widths of latent attention are not stated")
     layers = row.n_layers or _from_catalog(ledger, known, "n_layers", "layers")
     hidden = row.hidden or _from_catalog(ledger, known, "hidden", "hidden")
     if not layers or not hidden:
@@ -35,7 +36,7 @@ def measured_model(ledger: Ledger) -> ModelSpec | None:
     if ledger.reasons or not layers or not hidden:
         return None
     ffn = row.ffn_hidden or _from_catalog(ledger, known, "ffn_hidden", "ffn_hidden")
-    ffn = ffn or _family_ffn(ledger, kind, hidden)
+    ffn = ffn or _family_ffn(ledger, kind, hidden) or row.moe_ffn_hidden
     heads = row.n_heads or _from_catalog(ledger, known, "n_heads", "heads") or _default_heads(ledger)
     if not ffn or not heads:
         ledger.refuse("the MLP width is not stated" if not ffn else "the number of attention heads is not stated")
@@ -43,20 +44,52 @@ def measured_model(ledger: Ledger) -> ModelSpec | None:
     kv = row.n_kv_heads or _from_catalog(ledger, known, "n_kv_heads", "kv_heads")
     width = row.head_dim or _from_catalog(ledger, known, "head_dim", "head_dim")
     vocab = row.vocab or _from_catalog(ledger, known, "vocab", "vocab") or _default_vocab(ledger)
-    return _checked(ledger, kind, {
+    special = {**_experts(ledger, known, ffn, layers), **_latent(known)}
+    return _checked(ledger, kind, special, {
         "layers": layers, "hidden": hidden, "ffn_hidden": ffn, "heads": heads, "vocab": vocab,
         "kv_heads": kv or ledger.fill("n_kv_heads", heads, "multi-head attention: as many as heads"),
-        "head_dim": width or ledger.fill("head_dim", max(hidden // heads, 1), "hidden / heads"),
+        "head_dim": special.get("head_dim")
+        or width or ledger.fill("head_dim", max(hidden // heads, 1), "hidden / heads"),
     })  # fmt: skip
 
 
-def _checked(ledger: Ledger, kind: Family, dimensions: dict[str, int]) -> ModelSpec | None:
+_LATENT = ("query_latent", "kv_latent", "rope_head_dim", "value_head_dim")
+
+
+def _latent(known: ModelSpec | None) -> dict[str, int]:
+    """Latent attention is that of the catalog's model; no row states its widths."""
+    if known is None or not known.kv_latent:
+        return {}
+    return {**{name: int(getattr(known, name)) for name in _LATENT}, "head_dim": known.head_dim}
+
+
+def _experts(ledger: Ledger, known: ModelSpec | None, ffn: int, layers: int) -> dict[str, int]:
+    """Routed experts as stated; shared ones and dense layers those of the catalog's model."""
+    row = ledger.row
+    experts = row.n_experts or _from_catalog(ledger, known, "n_experts", "experts") or 0
+    if experts < 2:
+        return {}
+    taken = row.topk or _from_catalog(ledger, known, "topk", "experts_per_token") or 0
+    width = row.moe_ffn_hidden or _from_catalog(ledger, known, "moe_ffn_hidden", "expert_hidden")
+    found = {
+        "experts": experts, "experts_per_token": taken,
+        "expert_hidden": width or ledger.fill("moe_ffn_hidden", ffn, "as wide as the MLP"),
+    }  # fmt: skip
+    if known is None or not known.experts:
+        return found
+    dense = min(known.dense_layers, layers - 1)
+    return {**found, "shared_hidden": known.shared_hidden, "dense_layers": dense}
+
+
+def _checked(
+    ledger: Ledger, kind: Family, special: Mapping[str, int], dimensions: Mapping[str, int]
+) -> ModelSpec | None:
     notes = ledger.row.notes
     positions = ledger.row.seq_len if kind.learned_positions else 0
     try:
         return ModelSpec(
             name=ledger.row.model,
-            **dimensions,
+            **{**special, **dimensions},  # type: ignore[arg-type]
             gated_mlp=kind.gated_mlp or "swiglu" in notes,
             activation=kind.activation,  # type: ignore[arg-type]
             norm=kind.norm,  # type: ignore[arg-type]

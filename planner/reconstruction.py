@@ -47,7 +47,7 @@ def reconstruct(row: Configuration) -> Case | Skip:
         ledger.refuse(f"task {row.task} is not priced")
     precision = _precision(ledger)
     model = measured_model(ledger)
-    layout = measured_layout(ledger, model.layers) if model else None
+    layout = measured_layout(ledger, model.layers, bool(model.experts)) if model else None
     cluster = measured_cluster(ledger)
     job = _job(ledger, model, precision)
     if job is None or layout is None or cluster is None or ledger.reasons:

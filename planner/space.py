@@ -32,6 +32,8 @@ class SearchSpec:
     virtual_stages: tuple[int, ...] = ()
     data_parallel: tuple[int, ...] = ()
     context_parallel: tuple[int, ...] = ()
+    expert_parallel: tuple[int, ...] = ()
+    expert_tensor_parallel: tuple[int, ...] = ()
     zero_stage: tuple[int, ...] = ()
     shard_group: tuple[int, ...] = ()
     micro_batch_size: tuple[int, ...] = ()
@@ -45,7 +47,7 @@ class SearchSpec:
     def _faults(self) -> Iterator[Fault]:
         for field in (
             "tensor_parallel", "pipeline_parallel", "virtual_stages", "data_parallel", "context_parallel",
-            "shard_group", "micro_batch_size",
+            "expert_parallel", "expert_tensor_parallel", "shard_group", "micro_batch_size",
         ):  # fmt: skip
             for position, value in enumerate(getattr(self, field)):
                 if value < 1:
@@ -70,6 +72,9 @@ def layouts(job: TrainingJob, cluster: Cluster, spec: SearchSpec) -> LayoutTable
     columns = _cross(columns, "zero_stage", _or(spec.zero_stage, (0, 1, 2, 3)))
     columns = _cross(columns, "shard_group", _or(spec.shard_group, divisors(cluster.devices)))
     columns = _keep(columns, _shards_fit(columns))
+    columns = _cross(columns, "expert_parallel", _or(spec.expert_parallel, divisors(max(job.model.experts, 1))))
+    columns = _cross(columns, "expert_tensor_parallel", _or(spec.expert_tensor_parallel, (1,)))
+    columns = _keep(columns, _experts_fit(columns))
     columns = _cross(columns, "sequence_parallel", _or(spec.sequence_parallel, (False, True)))
     columns = _keep(columns, _sequence_parallel_fits(columns, spec))
     modes = _or(spec.recompute, RECOMPUTE)
@@ -102,6 +107,13 @@ def _shards_fit(columns: Columns) -> Bools:
     replicas = columns["data_parallel"] * columns["context_parallel"]
     group = columns["shard_group"]
     fits: Bools = np.where(columns["zero_stage"] == 0, group == 1, (group > 1) & (replicas % group == 0))
+    return fits
+
+
+def _experts_fit(columns: Columns) -> Bools:
+    """Experts spread over ranks of their own pipeline stage."""
+    ranks = columns["tensor_parallel"] * columns["context_parallel"] * columns["data_parallel"]
+    fits: Bools = ranks % (columns["expert_parallel"] * columns["expert_tensor_parallel"]) == 0
     return fits
 
 

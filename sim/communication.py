@@ -10,15 +10,17 @@ from hwmodels.collectives import (
     Group,
     all_gather_time,
     all_reduce_time,
+    all_to_all_time,
     group,
     reduce_scatter_time,
     send_time,
 )
+from hwmodels.experts import dispatched_bytes
 from hwmodels.job import TrainingJob
 from hwmodels.layer import item_bytes, local_kv_width, local_tokens
 from hwmodels.layout_table import Floats, LayoutTable, distinct
 from hwmodels.machine import Cluster
-from hwmodels.memory import gradient_bytes
+from hwmodels.memory import expert_replicas, expert_shards, gradient_bytes
 
 
 def tensor_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
@@ -41,6 +43,23 @@ def context_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable
     over = group(cluster, size, table.tensor_parallel)
     nbytes = 2 * item_bytes(job.precision) * local_tokens(job, table) * local_kv_width(job, table) * size
     return np.maximum(all_gather_time(over, nbytes) - attention * table.overlap, 0.0)
+
+
+def expert_parallel_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
+    """Exposed seconds of an average layer in one direction: all-to-alls that send tokens to their experts and back.
+
+    With etp > 1 the ranks that share an expert also gather its tokens, and reduce their results.
+    """
+    if not job.model.experts:
+        return np.zeros(len(table))
+    item = item_bytes(job.precision)
+    nbytes = dispatched_bytes(job, table, item)
+    over = group(cluster, table.expert_parallel, table.expert_tensor_parallel)
+    inside = group(cluster, table.expert_tensor_parallel, np.ones_like(table.expert_parallel))
+    whole = nbytes * table.expert_tensor_parallel
+    seconds = 2 * all_to_all_time(over, nbytes) + all_gather_time(inside, whole) + reduce_scatter_time(inside, whole)
+    exposed: Floats = seconds * job.model.expert_share * (1 - job.stack.ep_overlap * table.overlap)
+    return exposed
 
 
 def pipeline_time(job: TrainingJob, cluster: Cluster, table: LayoutTable, micro_batches: Floats) -> Floats:
@@ -77,37 +96,45 @@ def hop_time(job: TrainingJob, cluster: Cluster, table: LayoutTable) -> Floats:
     return np.where(size > 1, sent + np.where(split & (table.sequence_parallel == 0), gather, 0.0), 0.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What one rank of the fullest stage holds: parameters without and of routed experts, and layers."""
+
+    parameters: Floats
+    experts: Floats
+    layers: Floats
+
+
 def data_parallel_time(
     job: TrainingJob,
     cluster: Cluster,
     table: LayoutTable,
-    parameters: Floats,
-    layers: Floats,
+    held: Held,
     micro_batches: Floats,
     forward: Floats,
     backward: Floats,
 ) -> Floats:
-    """Exposed seconds per step of gradient reduction and weight gathering on a rank with `parameters`.
+    """Exposed seconds per step of gradient reduction and weight gathering on a rank that has `held`.
 
     `forward` and `backward` are seconds of one micro-batch. ZeRO-0 all-reduces once; ZeRO-1 reduce-scatters and gathers
     once; ZeRO-2 reduce-scatters every micro-batch; ZeRO-3 also gathers for every forward and backward pass. One
     layer's share can never be hidden: the first gather and the last reduction have nothing to run beside.
     """
     kinds = distinct(table, _REDUCTION_COLUMNS)
-    one = _reductions(job, cluster, table.take(kinds.first), parameters[kinds.first])
+    one = _reductions(job, cluster, table.take(kinds.first), held.parameters[kinds.first], held.experts[kinds.first])
     stage, once = table.zero_stage, np.ones_like(micro_batches)
     passes = np.where(stage == 3, micro_batches, once), np.where(stage >= 2, micro_batches, once)
     in_forward = kinds.spread(one.forward) * passes[0]
     in_backward = kinds.spread(one.backward) * passes[1] + kinds.spread(one.once)
     overlap = job.stack.dp_overlap * table.overlap
-    return _exposed(in_forward, passes[0] * forward * overlap, layers) + _exposed(
-        in_backward, passes[1] * backward * overlap, layers
+    return _exposed(in_forward, passes[0] * forward * overlap, held.layers) + _exposed(
+        in_backward, passes[1] * backward * overlap, held.layers
     )
 
 
 _REDUCTION_COLUMNS = (
     "tensor_parallel", "pipeline_parallel", "virtual_stages", "data_parallel", "context_parallel", "zero_stage",
-    "shard_group",
+    "shard_group", "expert_parallel", "expert_tensor_parallel",
 )  # fmt: skip
 """What the collectives of gradients and weights depend on."""
 
@@ -121,17 +148,40 @@ class _Reductions:
     once: Floats
 
 
-def _reductions(job: TrainingJob, cluster: Cluster, table: LayoutTable, parameters: Floats) -> _Reductions:
+def _reductions(
+    job: TrainingJob, cluster: Cluster, table: LayoutTable, parameters: Floats, experts: Floats
+) -> _Reductions:
+    """Experts are reduced over the ranks that hold the same ones, after or beside everything else."""
     shard, replicas = _shard_groups(cluster, table)
+    found = _of_group(job, table, parameters, shard, replicas, _data_group(cluster, table))
+    if not job.model.experts:
+        return found
+    own = np.rint(expert_replicas(table)).astype(np.int64)
+    shards = np.rint(expert_shards(table)).astype(np.int64)
+    stride = table.expert_parallel * table.expert_tensor_parallel
+    spread = _of_group(
+        job, table, experts, group(cluster, shards, stride),
+        group(cluster, -(-own // shards), stride * shards), group(cluster, own, stride),
+    )  # fmt: skip
+    return _Reductions(
+        forward=found.forward + spread.forward,
+        backward=found.backward + spread.backward,
+        once=found.once + spread.once,
+    )
+
+
+def _of_group(
+    job: TrainingJob, table: LayoutTable, parameters: Floats, shard: Group, replicas: Group, everyone: Group
+) -> _Reductions:
     stage = table.zero_stage
     gradients, weights = parameters * gradient_bytes(job), parameters * item_bytes(job.precision)
     gather = all_gather_time(shard, weights)
     reduce = reduce_scatter_time(shard, gradients)
-    everyone = all_reduce_time(_data_group(cluster, table), gradients)
-    across = all_reduce_time(replicas, gradients / table.shard_group)
+    whole = all_reduce_time(everyone, gradients)
+    across = all_reduce_time(replicas, gradients / shard.size)
     return _Reductions(
         forward=np.where(stage >= 1, gather, 0.0),
-        backward=np.where(stage == 0, everyone, reduce + np.where(stage == 3, gather, 0.0)),
+        backward=np.where(stage == 0, whole, reduce + np.where(stage == 3, gather, 0.0)),
         once=np.where(stage >= 1, across, 0.0),
     )
 

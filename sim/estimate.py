@@ -22,10 +22,12 @@ from hwmodels.layer import (
 from hwmodels.layout import RECOMPUTE, Layout
 from hwmodels.layout_table import Floats, LayoutTable, distinct, table_of
 from hwmodels.machine import Cluster
-from hwmodels.memory import gradient_bytes, stage_memory, stage_parameters
+from hwmodels.memory import expert_shards, gradient_bytes, stage_experts, stage_memory, stage_parameters
 from sim.communication import (
+    Held,
     context_parallel_time,
     data_parallel_time,
+    expert_parallel_time,
     pipeline_time,
     tensor_parallel_time,
     tied_embedding_time,
@@ -64,6 +66,7 @@ class _LayerTime:
 
 _LAYER_COLUMNS = (
     "tensor_parallel", "context_parallel", "micro_batch_size", "sequence_parallel", "recompute", "overlap",
+    "expert_parallel", "expert_tensor_parallel",
 )  # fmt: skip
 """What the time of a layer depends on. A space of millions of layouts has a few hundred combinations of it."""
 
@@ -125,22 +128,23 @@ def _breakdown(
     everything = job.model.layers * _total(layer.parts) + _ends(totals, kinds, layer, table)
     layers = _pick(slowest, [stage.layers for stage in kinds])
     parameters = np.max([_parameters(job, table, stage) for stage in kinds], axis=0)
+    experts = np.max([stage_experts(job, table, stage.layers) for stage in kinds], axis=0)
     sharded = np.where(table.zero_stage >= 1, table.shard_group, 1)
+    updated = parameters / sharded + experts / np.where(table.zero_stage >= 1, expert_shards(table), 1)
     return {
         **{name: seconds * micro_batches for name, seconds in parts.items()},
         "dp_comm": data_parallel_time(
             job,
             cluster,
             table,
-            parameters,
-            layers,
+            Held(parameters=parameters, experts=experts, layers=layers),
             micro_batches,
             layers * layer.forward,
             layers * layer.backward,
         ),
         "pp_comm": pipeline_time(job, cluster, table, micro_batches) + tied_embedding_time(job, cluster, table),
         "bubble": bubble_time(np.max(totals, axis=0), everything, table.virtual_stages),
-        "optimizer": optimizer_time(cluster.device, parameters / sharded, gradient_bytes(job)),
+        "optimizer": optimizer_time(cluster.device, updated, gradient_bytes(job)),
     }
 
 
@@ -165,11 +169,12 @@ def _distinct_layer_time(job: TrainingJob, cluster: Cluster, table: LayoutTable)
     none = np.zeros(len(table))
     repeated = np.choose(table.recompute, [none, forward.attention, forward.total])
     tp_one_way = tensor_parallel_time(job, cluster, table)
+    ep_one_way = expert_parallel_time(job, cluster, table)
     tp_passes = np.where(table.recompute == RECOMPUTE.index("full"), 3, 2)
     cp_forward = context_parallel_time(job, cluster, table, forward.attention)
     cp_backward = 2 * context_parallel_time(job, cluster, table, backward.attention / 2)
     work = forward + backward
-    device_time = work.total + repeated + tp_passes * tp_one_way + cp_forward + cp_backward
+    device_time = work.total + repeated + tp_passes * (tp_one_way + ep_one_way) + cp_forward + cp_backward
     host = job.stack.host_overhead * (1 + repeated / work.total)
     parts = {
         "matmul": work.matmul,
@@ -180,11 +185,12 @@ def _distinct_layer_time(job: TrainingJob, cluster: Cluster, table: LayoutTable)
         "host": np.hypot(device_time, host) - device_time,
         "tp_comm": tp_passes * tp_one_way,
         "cp_comm": cp_forward + cp_backward,
+        "ep_comm": tp_passes * ep_one_way,
     }
     return _LayerTime(
         parts=parts,
-        forward=forward.total + tp_one_way + cp_forward,
-        backward=backward.total + repeated + (tp_passes - 1) * tp_one_way + cp_backward,
+        forward=forward.total + tp_one_way + ep_one_way + cp_forward,
+        backward=backward.total + repeated + (tp_passes - 1) * (tp_one_way + ep_one_way) + cp_backward,
         head=_kinds(head_forward(job, cluster.device, table) + head_backward(job, cluster.device, table)),
         embedding=_kinds(embedding_pass(job, cluster.device, table).times(2)),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hwmodels.units import Bytes, Flop, Fraction, Seconds
 
 TIME_KINDS: tuple[str, ...] = (
-    "matmul", "attention", "memory_bound", "recompute", "host", "tp_comm", "cp_comm", "dp_comm", "pp_comm",
+    "matmul", "attention", "memory_bound", "recompute", "host", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "pp_comm",
     "bubble", "optimizer",
 )  # fmt: skip
 """Parts of a step, in seconds; they sum to the step time. Communication is what compute does not hide."""

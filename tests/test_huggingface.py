@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from hwmodels.errors import SpecError
-from hwmodels.huggingface import _FAMILIES, model_from_config
+from hwmodels.families import FAMILIES
+from hwmodels.huggingface import model_from_config
 from hwmodels.loading import unstructure
 from hwmodels.model import ModelSpec
 from hwmodels.models import load_model, model, model_source, models
 from tests.worlds import LLAMA3_70B, SMALL
 
-TYPES = ("llama", "mistral", "qwen2", "qwen3", "gpt2")
+TYPES = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3")
 
 
 def faults_of(config: dict[str, Any]) -> dict[str, tuple[str, str, str | None]]:
@@ -51,7 +52,7 @@ def test_no_key_of_transformers_counts_as_misspelt(kind: str) -> None:
     import transformers
 
     every_key = transformers.CONFIG_MAPPING[kind]().to_dict()
-    others = {key: value for key, value in every_key.items() if key not in _FAMILIES[kind].defaults}
+    others = {key: value for key, value in every_key.items() if key not in FAMILIES[kind].defaults}
     assert model_from_config({**others, "model_type": kind}, "x").layers > 0
 
 
@@ -136,12 +137,12 @@ def test_sizes_that_do_not_divide_are_named_as_the_file_names_them() -> None:
     assert faults_of({"model_type": "gpt2", "n_embd": 100})["n_embd"] == ("100", "a multiple of n_head=12", "96")
 
 
-@pytest.mark.parametrize("found", ["mixtral", "deepseek_v3", "qwen3_moe", 3, None, ["llama"]])
+@pytest.mark.parametrize("found", ["mamba2", "t5", "gemma3", 3, None, ["llama"]])
 def test_an_unsupported_type_is_one_fault_that_names_the_way_out(found: object) -> None:
     faults = faults_of({"model_type": found, "hidden_size": "x"})
     assert set(faults) == {"model_type"}
     _, legal, nearest = faults["model_type"]
-    assert legal.startswith("gpt2, llama, mistral, qwen2, qwen3; ")
+    assert legal.startswith("deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, ")
     assert "ffn_hidden" in legal
     assert nearest is None
 

@@ -16,9 +16,10 @@ from hwmodels.parameters import (
     final_norm_parameters,
     head_parameters,
     layer_parameters,
+    layers_parameters,
     parameter_count,
 )
-from tests.strategies import huggingface_configs
+from tests.strategies import huggingface_configs, latent_configs
 from tests.worlds import SMALL
 
 # Sizes of the published weights, as their pages on the Hugging Face Hub state them.
@@ -96,3 +97,25 @@ def test_catalog_counts_equal_those_of_transformers(name: str) -> None:
 @given(config=huggingface_configs())
 def test_counts_of_odd_sizes_equal_those_of_transformers(config: dict[str, Any]) -> None:
     assert parameter_count(model_from_config(config, "odd")) == transformers_count(config)
+
+
+@settings(max_examples=30, deadline=None)
+@given(config=latent_configs())
+def test_counts_of_latent_attention_equal_those_of_transformers(config: dict[str, Any]) -> None:
+    assert parameter_count(model_from_config(config, "odd")) == transformers_count(config)
+
+
+def test_experts_and_latent_attention_by_hand() -> None:
+    spec = ModelSpec(
+        name="by-hand", layers=3, hidden=8, ffn_hidden=20, heads=2, kv_heads=2, head_dim=5, vocab=7, experts=4,
+        experts_per_token=2, expert_hidden=6, shared_hidden=12, dense_layers=1, query_latent=3, kv_latent=4,
+        rope_head_dim=2, value_head_dim=3,
+    )  # fmt: skip
+    (one, dense), (two, sparse) = layers_parameters(spec)
+    assert (one, two) == (1, 2)
+    # Up: 3 x 10 queries, 4 x 2 x (3 + 3) keys and values, 6 x 8 output. Down, replicated: 8 x 3 + 3, 8 x (4 + 2) + 4.
+    assert dense.attention == sparse.attention == 30 + 48 + 48
+    assert dense.norm == 2 * 8 + 27 + 52 and sparse.norm == dense.norm + 4 * 8
+    assert (dense.mlp, dense.experts) == (3 * 8 * 20, 0)
+    assert (sparse.mlp, sparse.experts) == (3 * 8 * 12, 4 * 3 * 8 * 6)
+    assert parameter_count(spec) == 2 * 56 + 8 + dense.total + 2 * sparse.total

@@ -129,6 +129,26 @@ def test_rules_of_the_software_stack():
     assert found == {"stack": "cp=1", "zero_with_pipeline": "zero=1, or pp=1"}
 
 
+SPARSE = replace(SMALL, experts=8, experts_per_token=2, expert_hidden=1024)
+BROKEN_EXPERTS = [
+    (dict(expert_parallel=3, data_parallel=3), "experts", "ep=2"),
+    (dict(expert_parallel=8, data_parallel=4), "expert_ranks", "ep x etp=4"),
+    (dict(expert_tensor_parallel=2, tensor_parallel=4), "expert_tensor", "etp=1"),
+]
+
+
+@pytest.mark.parametrize(("fields", "rule", "nearest"), BROKEN_EXPERTS)
+def test_each_rule_of_experts_names_the_nearest_legal_value(fields, rule, nearest):
+    found = {v.rule: v for v in score(round_job(SPARSE), round_cluster(), Layout(**fields)).violations}
+    assert found[rule].nearest == nearest
+
+
+def test_a_sparse_model_spreads_its_experts():
+    result = search(round_job(SPARSE), round_cluster(), SearchSpec(), top=50)
+    assert {each.layout.expert_parallel for each in result.candidates} > {1}
+    assert all(each.layout.expert_parallel in (1, 2, 4, 8) for each in result.candidates)
+
+
 def test_every_rule_has_a_layout_that_breaks_it():
-    named = {rule for _, rule, _ in BROKEN} | {"stack", "zero_with_pipeline", "ffn"}
+    named = {rule for _, rule, _ in (*BROKEN, *BROKEN_EXPERTS)} | {"stack", "zero_with_pipeline", "ffn"}
     assert len(named) == len(RULES)

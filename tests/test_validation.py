@@ -147,7 +147,7 @@ def test_torchtitan_takes_as_many_micro_batches_as_stages():
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [({"task": "lora"}, "task lora"), ({"n_experts": 8}, "mixture of experts"), ({"model": "DeepSeek-V3"}, "latent"),
+    [({"task": "lora"}, "task lora"), ({"n_experts": 8}, "experts_per_token"), ({"model": "DeepSeek-V3"}, "latent"),
      ({"schedule": "zb-v"}, "schedule zb-v"), ({"precision": "nvfp4"}, "precision nvfp4"),
      ({"recompute": "selective:mlp"}, "selective:mlp"), ({"recompute": "full:5"}, "full:5"),
      ({"tp": None, "pp": None}, "layout is not stated"), ({"dp": 4}, "not the number of devices"),
@@ -415,7 +415,7 @@ def run(capsys, *arguments):
 def test_the_command_prints_a_table_of_100_columns(capsys):
     printed = run(capsys)
     assert max(map(len, printed.out.splitlines())) <= 100
-    for part in ("megatron-2022", "not predicted:", "mixture of experts", "filled in", "furthest off:"):
+    for part in ("megatron-2022", "not predicted:", "task lora", "filled in", "furthest off:"):
         assert part in printed.out
 
 

@@ -92,7 +92,7 @@ def _models(rows: Rows) -> str:
     lines = [
         [
             row["name"],
-            short(row["source"], 40),
+            short(row["source"], 36),
             show(row["parameters"], "count"),
             *(str(row[key]) for key in ("layers", "hidden", "heads")),
         ]
