@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,33 +12,16 @@ from typing import Any
 import numpy as np
 
 from hwmodels import catalog
-from hwmodels.collectives import (
-    Group,
-    all_gather_time,
-    all_reduce_time,
-    all_to_all_time,
-    broadcast_time,
-    group,
-    reduce_scatter_time,
-)
+from hwmodels.collectives import group
 from hwmodels.errors import SpecError
-from hwmodels.layout_table import Floats
 from hwmodels.machine import Cluster
+from planner.collective_profile import PREDICT, bus_factor
 from planner.csv_rows import Reader, column_faults, read_cells, read_table, whole, word
 from planner.ledger import Ledger
 from planner.measured_cluster import measured_cluster
 from planner.measurements import Configuration
 from planner.validation import Errors, errors_of
 
-_PREDICT: dict[str, Callable[[Group, Floats], Floats]] = {
-    "all_reduce": all_reduce_time,
-    "all_gather": all_gather_time,
-    "reduce_scatter": reduce_scatter_time,
-    "all_to_all": all_to_all_time,
-    "broadcast": broadcast_time,
-}
-_BUS_FACTOR = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
-"""Bus bandwidth = factor x (n-1)/n x size / time. Source: NVIDIA, nccl-tests PERFORMANCE.md."""
 _TEXTS = (
     "table_id", "record_type", "collective", "gpu", "scaleup", "scaleout_fabric", "library_version", "algo_note",
     "dtype", "time_us", "algbw_GBps", "busbw_GBps", "inplace_time_us", "inplace_busbw_GBps", "quality_flag",
@@ -108,7 +91,7 @@ def validate_collectives(path: Path) -> CollectiveReport:
         rows=results,
         time=_errors(results),
         by_size=_by_size(results),
-        by_collective={name: _by_size([r for r in results if r.key[1] == name]) for name in _PREDICT},
+        by_collective={name: _by_size([r for r in results if r.key[1] == name]) for name in PREDICT},
         by_device=_by_device(results),
         skipped=dict(Counter(r.reason for r in results if r.reason).most_common()),
     )
@@ -145,7 +128,7 @@ def _result(row: dict[str, Any]) -> CollectiveResult:
 
 def _predicted(row: dict[str, Any]) -> float | str:
     """Seconds of the collective among all devices of the row, or why it cannot be priced."""
-    predict = _PREDICT.get(row.get("collective", ""))
+    predict = PREDICT.get(row.get("collective", ""))
     size, ranks = row.get("size_bytes"), row.get("n_gpus")
     if predict is None:
         return f"collective {row.get('collective', '')} is not priced"
@@ -199,10 +182,10 @@ def _measured(row: dict[str, Any]) -> float | None:
     if stated := _number(row.get("time_us", "")):
         return stated * 1e-6
     bandwidth, size, ranks = _number(row.get("busbw_GBps", "")), row.get("size_bytes"), row.get("n_gpus")
-    factor = _BUS_FACTOR.get(row.get("collective", ""))
-    if not (bandwidth and size and ranks and factor):
+    name = row.get("collective", "")
+    if not (bandwidth and size and ranks and name in PREDICT):
         return None
-    return float(factor * (ranks - 1) / ranks * size / (bandwidth * 1e9))
+    return float(bus_factor(name, ranks) * size / (bandwidth * 1e9))
 
 
 def _number(text: str) -> float | None:
