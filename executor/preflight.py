@@ -9,6 +9,7 @@ from executor.data import VOCAB, data_faults
 from executor.measurement import output_faults
 from hwmodels.errors import Fault
 from hwmodels.layout import Layout
+from hwmodels.model import ModelSpec
 from planner.plan import Plan
 
 PRECISIONS = ("fp32", "bf16")
@@ -41,6 +42,7 @@ def _job_faults(plan: Plan) -> Iterator[Fault]:
     if job.model.experts or job.model.kv_latent:
         found = "routed experts" if job.model.experts else "latent attention"
         yield Fault(path="job.model", found=found, legal="a dense model with ordinary attention to run")
+    yield from _model_faults(job.model)
     share = plan.layout.micro_batch_size * plan.layout.data_parallel
     if job.global_batch_size % share:
         legal = f"a multiple of mbs x dp = {share}"
@@ -49,6 +51,21 @@ def _job_faults(plan: Plan) -> Iterator[Fault]:
     if job.model.layers % chunks:
         legal = f"a multiple of pp x vp = {chunks}"
         yield Fault(path="job.model.layers", found=str(job.model.layers), legal=legal)
+
+
+_PLAIN = {
+    "layer_norms": 2, "norm_bias": True, "qk_norm_wide": False, "embedding_norm": False, "head_bias": False,
+    "full_layers": 0,
+}  # fmt: skip
+"""Features of models and the value of each that the executor's own transformer has."""
+
+
+def _model_faults(model: ModelSpec) -> Iterator[Fault]:
+    for field, plain in _PLAIN.items():
+        if getattr(model, field) != plain:
+            yield Fault(path=f"job.model.{field}", found=str(getattr(model, field)), legal=f"{plain} to run")
+    if model.norm == "none":
+        yield Fault(path="job.model.norm", found="none", legal="rmsnorm or layernorm to run")
 
 
 def _layout_faults(layout: Layout) -> Iterator[Fault]:

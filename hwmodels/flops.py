@@ -42,7 +42,8 @@ def _core_attention(job: TrainingJob) -> float:
     """FLOP of one token's scores and weighted sums in all layers: 2 x span x (query width + value width) each."""
     model = job.model
     span = min(job.sequence_length, model.sliding_window or job.sequence_length)
-    return model.layers * 2.0 * span * (model.query_width + model.value_width)
+    keys = (model.layers - model.full_layers) * span + model.full_layers * job.sequence_length
+    return 2.0 * keys * (model.query_width + model.value_width)
 
 
 def model_flop(job: TrainingJob) -> float:

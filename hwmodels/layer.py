@@ -75,11 +75,13 @@ def sharded_tokens(job: TrainingJob, table: LayoutTable) -> Floats:
 
 
 def attention_span(job: TrainingJob) -> float:
-    """Average number of keys that a query attends to under a causal mask and an optional sliding window."""
+    """Average number of keys that a query attends to, over the layers with and without a sliding window."""
     length, window = job.sequence_length, job.model.sliding_window or job.sequence_length
+    full = (length + 1) / 2
     if window >= length:
-        return (length + 1) / 2
-    return window - window * (window - 1) / (2 * length)
+        return full
+    share = job.model.full_layers / job.model.layers
+    return share * full + (1 - share) * (window - window * (window - 1) / (2 * length))
 
 
 def local_kv_width(job: TrainingJob, table: LayoutTable) -> Floats:

@@ -34,7 +34,8 @@ def stage_parameters(job: TrainingJob, table: LayoutTable, layers: Floats, first
     """
     model, tp = job.model, table.tensor_parallel
     layer = average_layer(model)
-    head = head_parameters(model) or np.where(first, 0, model.vocab * model.hidden)
+    copy = np.where(first, 0, model.vocab * model.hidden) if model.tied_embeddings else 0
+    head = head_parameters(model) + copy
     per_layer = (layer.attention + layer.mlp) / tp + layer.norm
     ends = np.where(first, embedding_parameters(model) / tp, 0) + np.where(
         last, head / tp + final_norm_parameters(model), 0

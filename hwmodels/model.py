@@ -9,7 +9,7 @@ from typing import Literal
 from hwmodels.divisors import nearest_divisor
 from hwmodels.errors import Fault, positive_faults, refuse
 
-Norm = Literal["rmsnorm", "layernorm"]
+Norm = Literal["rmsnorm", "layernorm", "none"]
 Activation = Literal["silu", "gelu", "relu", "relu2"]
 
 
@@ -19,7 +19,11 @@ class ModelSpec:
 
     `ffn_hidden` is the width inside the MLP; `gated_mlp` means gate, up and down matrices (three instead of two).
     `learned_positions` is the length of a learned position table, 0 for rotary positions. `sliding_window` is the
-    attention span in tokens, 0 for full causal attention.
+    attention span in tokens, 0 for full causal attention; `full_layers` layers have none.
+
+    `layer_norms` is norms of a layer besides those of queries and keys, which span a head or, where `qk_norm_wide`, all
+    of them. Norms without parameters are `none`; `norm_bias` is the offset of layer norms. `embedding_norm` is a norm
+    after the embedding, `head_bias` a bias of the output head.
 
     Mixture of experts: `experts` routed ones of width `expert_hidden`, of which each token takes `experts_per_token`;
     shared experts of width `shared_hidden` together; the first `dense_layers` layers have a plain MLP instead.
@@ -52,6 +56,12 @@ class ModelSpec:
     expert_hidden: int = 0
     shared_hidden: int = 0
     shared_gate: bool = False
+    layer_norms: int = 2
+    norm_bias: bool = True
+    qk_norm_wide: bool = False
+    embedding_norm: bool = False
+    head_bias: bool = False
+    full_layers: int = 0
     dense_layers: int = 0
     query_latent: int = 0
     kv_latent: int = 0
@@ -75,8 +85,9 @@ class ModelSpec:
                 nearest=str(nearest_divisor(self.heads, self.kv_heads)),
             )
         for field in (
-            "learned_positions", "sliding_window", "experts", "experts_per_token", "expert_hidden", "shared_hidden",
-            "dense_layers", "query_latent", "kv_latent", "rope_head_dim", "value_head_dim",
+            "learned_positions", "sliding_window", "full_layers", "layer_norms", "experts", "experts_per_token",
+            "expert_hidden", "shared_hidden", "dense_layers", "query_latent", "kv_latent", "rope_head_dim",
+            "value_head_dim",
         ):  # fmt: skip
             if getattr(self, field) < 0:
                 yield Fault(path=field, found=str(getattr(self, field)), legal="0 or more", nearest="0")

@@ -36,7 +36,7 @@ def layer_parameters(model: ModelSpec, *, with_experts: bool | None = None) -> L
     sparse = bool(model.experts) if with_experts is None else with_experts
     width = model.shared_hidden if sparse else model.ffn_hidden
     attention, latent = _latent_attention(model) if model.kv_latent else _attention(model)
-    norm = 2 * _norm_parameters(model, model.hidden) + 2 * _norm_parameters(model, model.head_dim) * model.qk_norm
+    norm = model.layer_norms * _norm_parameters(model, model.hidden) + _query_norms(model)
     router = (model.experts * model.hidden + model.hidden * model.shared_gate) * sparse
     return LayerParameters(
         attention=attention,
@@ -54,13 +54,15 @@ def layers_parameters(model: ModelSpec) -> tuple[tuple[int, LayerParameters], ..
 
 
 def embedding_parameters(model: ModelSpec) -> int:
-    """Parameters of the token table, and of the position table where positions are learned."""
-    return (model.vocab + model.learned_positions) * model.hidden
+    """Parameters of the token table, of the position table where positions are learned, and of a norm after them."""
+    norm = _norm_parameters(model, model.hidden) * model.embedding_norm
+    return (model.vocab + model.learned_positions) * model.hidden + norm
 
 
 def head_parameters(model: ModelSpec) -> int:
-    """Parameters of the output head; 0 where it is tied to the token table."""
-    return 0 if model.tied_embeddings else model.vocab * model.hidden
+    """Parameters of the output head; without its matrix where that is tied to the token table."""
+    matrix = 0 if model.tied_embeddings else model.vocab * model.hidden
+    return matrix + model.vocab * model.head_bias
 
 
 def final_norm_parameters(model: ModelSpec) -> int:
@@ -99,5 +101,16 @@ def _mlp(model: ModelSpec, width: int) -> int:
 
 
 def _norm_parameters(model: ModelSpec, width: int) -> int:
-    """A gain per element, and for layer norm an offset."""
-    return width * (2 if model.norm == "layernorm" else 1)
+    """A gain per element, and for layer norm an offset; nothing for norms without parameters."""
+    if model.norm == "none":
+        return 0
+    return width * (2 if model.norm == "layernorm" and model.norm_bias else 1)
+
+
+def _query_norms(model: ModelSpec) -> int:
+    """Norms of queries and keys, each over one head or over all."""
+    if not model.qk_norm:
+        return 0
+    if model.qk_norm_wide:
+        return _norm_parameters(model, model.query_width) + _norm_parameters(model, model.kv_width)
+    return 2 * _norm_parameters(model, model.head_dim)

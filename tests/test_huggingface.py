@@ -16,7 +16,11 @@ from hwmodels.model import ModelSpec
 from hwmodels.models import load_model, model, model_source, models
 from tests.worlds import LLAMA3_70B, SMALL
 
-TYPES = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3")
+TYPES = (
+    "llama", "mistral", "qwen2", "qwen3", "gpt2", "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3", "gemma", "gemma2",
+    "gemma3_text", "phi", "phi3", "gpt_neox", "gptj", "opt", "bloom", "falcon", "mpt", "olmo", "olmo2", "starcoder2",
+    "stablelm", "cohere",
+)  # fmt: skip
 
 
 def faults_of(config: dict[str, Any]) -> dict[str, tuple[str, str, str | None]]:
@@ -137,12 +141,12 @@ def test_sizes_that_do_not_divide_are_named_as_the_file_names_them() -> None:
     assert faults_of({"model_type": "gpt2", "n_embd": 100})["n_embd"] == ("100", "a multiple of n_head=12", "96")
 
 
-@pytest.mark.parametrize("found", ["mamba2", "t5", "gemma3", 3, None, ["llama"]])
+@pytest.mark.parametrize("found", ["mamba2", "t5", "bert", 3, None, ["llama"]])
 def test_an_unsupported_type_is_one_fault_that_names_the_way_out(found: object) -> None:
     faults = faults_of({"model_type": found, "hidden_size": "x"})
     assert set(faults) == {"model_type"}
     _, legal, nearest = faults["model_type"]
-    assert legal.startswith("deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, ")
+    assert legal.startswith("bloom, cohere, deepseek_v2, deepseek_v3, falcon, gemma, ")
     assert "ffn_hidden" in legal
     assert nearest is None
 
