@@ -17,7 +17,7 @@ from functools import reduce
 
 import numpy as np
 
-from hwmodels.communicator import Communicator, Protocol
+from hwmodels.communicator import SHORTEST, Communicator, Curve, Protocol
 from hwmodels.layout_table import Floats, Ints
 from hwmodels.machine import Cluster
 from hwmodels.roofline import Numbers
@@ -164,7 +164,15 @@ def _tree(over: Group, protocol: Protocol, nbytes: Numbers) -> Floats:
         rate = np.where(over.inner > 1, np.minimum(chain, rate), rate)
     rate = np.minimum(rate, np.where(over.outer > 1, protocol.outer_cap, protocol.inner_cap) / 2)
     steps = 2 * (over.inner - 1) * (protocol.inner + over.inner_latency) + _climb(over, protocol)
-    return protocol.base + steps + _fill(over, protocol, nbytes) + np.asarray(nbytes, dtype=np.float64) / rate
+    size = np.asarray(nbytes, dtype=np.float64)
+    return protocol.base + steps + _fill(over, protocol, nbytes) + size / (rate * _at(protocol.trees, size))
+
+
+def _at(curve: Curve, size: Floats) -> Floats:
+    """The fraction of the bandwidth at a message of `size` bytes."""
+    if not curve:
+        return np.ones(())
+    return np.interp(np.log2(np.maximum(size, SHORTEST) / SHORTEST), np.arange(len(curve)), curve)
 
 
 def _multicast(over: Group, protocol: Protocol, nbytes: Numbers) -> Floats:

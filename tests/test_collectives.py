@@ -65,6 +65,13 @@ def test_short_messages_take_the_protocol_with_the_least_latency():
     assert all_gather_time(over, 1e3) == pytest.approx(6.6e-6 + 7 * 0.6e-6 + 0.875 * 1e3 / 141e9)
 
 
+def test_trees_reach_less_of_their_bandwidth_at_middling_sizes():
+    over = group(H100, ints(8), ints(8))
+    # LL over one card a node: 6.6 us, 3 levels up and down of 5 + 1.3 us, half of 20.4 GB/s; 60% of it at 64 KiB.
+    assert all_reduce_time(over, 2.0**16) == pytest.approx(6.6e-6 + 6 * 6.3e-6 + 2**16 / (0.6 * 10.2e9))
+    assert all_reduce_time(over, 2.0**9) == pytest.approx(6.6e-6 + 6 * 6.3e-6 + 2**9 / 10.2e9)
+
+
 def test_long_messages_are_added_up_in_the_switch():
     over = group(H100, ints(8), ints(1))
     # Each device sends and receives 9/8 of the message at 67.5% of 450 GB/s; 25 us and 6.5 us a device.
