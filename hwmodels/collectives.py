@@ -117,6 +117,23 @@ def broadcast_time(over: Group, nbytes: Numbers) -> Floats:
     return _fastest(over, whole)
 
 
+def reduce_time(over: Group, nbytes: Numbers) -> Floats:
+    """Seconds until one rank holds the sum of all `nbytes`; moves what a broadcast moves, the other way."""
+    return broadcast_time(over, nbytes)
+
+
+def exchange_time(over: Group, nbytes: Numbers) -> Floats:
+    """Seconds until every rank has sent `nbytes` to the next rank, and received as much from the one before.
+
+    Where the group leaves a domain, the last member of each sends over its own card. Source: nccl-tests, sendrecv.
+    """
+    protocol, leaves = over.communicator.protocols()[-1], over.outer > 1
+    bandwidth = np.where(leaves, np.minimum(over.links, over.cards / over.inner), over.links)
+    inside, outside = protocol.inner + over.inner_latency, protocol.outer + over.outer_latency
+    seconds = protocol.base + np.where(leaves, outside, inside) + np.asarray(nbytes, dtype=np.float64) / bandwidth
+    return np.where(over.size > 1, seconds, 0.0)
+
+
 def all_to_all_time(over: Group, nbytes: Numbers) -> Floats:
     """Seconds until every rank has sent 1/n of its `nbytes` to each of the n ranks.
 

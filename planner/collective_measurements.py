@@ -34,6 +34,9 @@ _READERS: dict[str, Reader] = {
 }
 LONG = 16e6
 """Bytes from which a message counts as long."""
+LAUNCH = 5e-6
+"""Seconds in which a process that drives several devices starts a collective on one of them (estimate; rccl-tests with
+`-g 8` takes 43 us and more)."""
 REQUIRED = ("table_id", "collective", "gpu", "n_gpus", "size_bytes")
 """Columns by which such a file is recognized."""
 
@@ -120,10 +123,17 @@ def _result(row: dict[str, Any]) -> CollectiveResult:
     predicted = _predicted(row)
     if isinstance(predicted, str):
         return CollectiveResult(key=key, status="skipped", reason=predicted, measured_time_s=_measured(row))
-    device = device_of(row.get("gpu", "")) or ""
+    device = _device(row) or ""
     return CollectiveResult(
         key=key, status="ok", device=device, measured_time_s=_measured(row), predicted_time_s=predicted
     )
+
+
+def _device(row: dict[str, Any]) -> str | None:
+    """The device of a row; where its name leaves that open, its scale-up network tells the socket."""
+    name, scaleup = row.get("gpu", ""), row.get("scaleup", "")
+    socket = "SXM" if "NVLink" in scaleup else "PCIe" if scaleup.startswith("PCI") else ""
+    return device_of(name) or device_of(f"{name} {socket}")
 
 
 def _predicted(row: dict[str, Any]) -> float | str:
@@ -138,14 +148,20 @@ def _predicted(row: dict[str, Any]) -> float | str:
     if isinstance(cluster, str):
         return cluster
     over = group(cluster, np.array([ranks]), np.array([1]))
-    return float(predict(over, np.array([float(size)]))[0])
+    return max(float(predict(over, np.array([float(size)]))[0]), _launch(row))
+
+
+def _launch(row: dict[str, Any]) -> float:
+    """Seconds to start the collective where the row states that one process drives several devices (`-g 8`)."""
+    stated = re.search(r"(?:^|\s)-g (\d+)", f"{row.get('algo_note', '')} {row.get('note', '')}")
+    return LAUNCH * int(stated[1]) if stated and int(stated[1]) > 1 else 0.0
 
 
 def _cluster(row: dict[str, Any], ranks: int) -> Cluster | str:
-    device = device_of(row.get("gpu", ""))
+    device = _device(row)
     if device is None:
         return f"device {row.get('gpu', '')!r} is not in the catalog"
-    per_node = row.get("gpus_per_node") or -(-ranks // row.get("n_nodes", 1))
+    per_node = row.get("gpus_per_node") or (-(-ranks // row["n_nodes"]) if row.get("n_nodes") else None)
     ledger = Ledger(row=Configuration(
         id=row.get("table_id", ""), stack="", device=device, n_devices=ranks, devices_per_node=per_node,
         fabric=row.get("scaleout_fabric", ""),

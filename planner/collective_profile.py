@@ -14,8 +14,10 @@ from hwmodels.collectives import (
     all_reduce_time,
     all_to_all_time,
     broadcast_time,
+    exchange_time,
     group,
     reduce_scatter_time,
+    reduce_time,
 )
 from hwmodels.machine import Cluster
 from hwmodels.units import exact, show
@@ -23,6 +25,7 @@ from hwmodels.units import exact, show
 PREDICT = {
     "all_reduce": all_reduce_time, "all_gather": all_gather_time, "reduce_scatter": reduce_scatter_time,
     "all_to_all": all_to_all_time, "broadcast": broadcast_time,
+    "reduce": reduce_time, "sendrecv": exchange_time,
 }  # fmt: skip
 _PASSES = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "all_to_all": 1}
 LONG = 8e6
@@ -73,7 +76,7 @@ class Fit:
 
 def bus_factor(collective: str, ranks: int) -> float:
     """Bus bandwidth = factor x size / time. Source: NVIDIA, nccl-tests PERFORMANCE.md."""
-    return 1.0 if collective == "broadcast" else _PASSES[collective] * (ranks - 1) / ranks
+    return _PASSES[collective] * (ranks - 1) / ranks if collective in _PASSES else 1.0
 
 
 def bus_bandwidth(point: Point, ranks: int) -> float:

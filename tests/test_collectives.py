@@ -13,8 +13,10 @@ from hwmodels.collectives import (
     all_reduce_time,
     all_to_all_time,
     broadcast_time,
+    exchange_time,
     group,
     reduce_scatter_time,
+    reduce_time,
     send_time,
 )
 from planner.collective_measurements import validate_collectives
@@ -97,6 +99,15 @@ def test_all_to_all_is_bound_by_the_card_across_nodes():
 
 def test_broadcast_passes_the_message_along_once():
     assert broadcast_time(group(round_cluster(), ints(8), ints(1)), 2e9) == pytest.approx(2e9 / 200e9 + 7e-6)
+
+    assert reduce_time(group(round_cluster(), ints(8), ints(1)), 2e9) == pytest.approx(2e9 / 200e9 + 7e-6)
+
+
+def test_exchange_is_bound_by_the_card_that_leaves_the_node():
+    inside, across = (group(round_cluster(), ints(size), ints(1)) for size in (8, 16))
+    assert exchange_time(inside, 1e9) == pytest.approx(1e9 / 200e9 + 1e-6)
+    assert exchange_time(across, 1e9) == pytest.approx(1e9 / 25e9 + 10e-6)
+    assert exchange_time(group(round_cluster(), ints(1), ints(1)), 1e9) == 0
 
 
 def test_rank_placement_matters():

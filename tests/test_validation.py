@@ -470,6 +470,25 @@ def test_a_bus_bandwidth_is_a_time(tmp_path):
     assert result.measured_time_s == pytest.approx(2 * 7 / 8 * 2**30 / 480e9)
 
 
+def predicted_collective(tmp_path, **cells):
+    (result,) = validate_collectives(written(tmp_path, {**COLLECTIVE, **cells})).rows
+    return result.predicted_time_s
+
+
+def test_a_process_that_starts_every_device_takes_its_time(tmp_path):
+    short = {"size_bytes": "1024"}
+    assert predicted_collective(tmp_path, **short) < 20e-6
+    assert predicted_collective(tmp_path, **short, note="single process, -g 8") == pytest.approx(40e-6)
+    assert predicted_collective(tmp_path, note="-g 8") == predicted_collective(tmp_path)
+
+
+def test_collectives_fill_what_the_row_leaves_open(tmp_path):
+    full = predicted_collective(tmp_path, n_gpus="16", n_nodes="2")
+    assert predicted_collective(tmp_path, n_gpus="16", n_nodes="", gpus_per_node="") == full
+    named = predicted_collective(tmp_path, gpu="A100", scaleup="NVLink3 NVSwitch")
+    assert named == predicted_collective(tmp_path, gpu="A100 SXM")
+
+
 def test_score_takes_every_case_of_a_stack():
     found = case(GPT22B)
     assert score(found.job, found.cluster, found.layout).estimate.step_time > 0
