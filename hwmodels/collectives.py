@@ -21,6 +21,7 @@ from hwmodels.communicator import SHORTEST, Communicator, Curve, Protocol
 from hwmodels.layout_table import Floats, Ints
 from hwmodels.machine import Cluster
 from hwmodels.roofline import Numbers
+from hwmodels.uplinks import hop_share, leaves_of, spread_share
 
 RING_CARDS = 8
 """Devices of one domain whose cards rings use at most: rings are limited to 16 channels between domains, two to a card
@@ -32,8 +33,9 @@ class Group:
     """Columns that describe one group of each layout, and the links that it uses.
 
     `size` ranks, `inner` of them in one domain, `outer` domains. In B/s: `links` is what a member's links inside the
-    domain reach, `cards` what the network cards that the group uses in one domain reach, `ring` the bus bandwidth of
-    rings, `reduction` the rate at which one domain reduces and spreads a message.
+    domain reach, `cards` what the network cards that the group uses in one domain reach between neighbours, `spread`
+    what they reach towards all domains, `ring` the bus bandwidth of rings, `reduction` the rate at which one domain
+    reduces and spreads a message.
     """
 
     size: Ints
@@ -42,6 +44,7 @@ class Group:
     links: float
     ring: Floats
     cards: Floats
+    spread: Floats
     reduction: Floats
     multicast: bool
     adds_in_network: bool
@@ -56,8 +59,10 @@ def group(cluster: Cluster, size: Ints, stride: Ints) -> Group:
     inner = np.clip(cluster.domain // stride, 1, size)
     outer = -(-size // inner)
     rings = node.scaleup_bandwidth * node.scaleup_efficiency
-    cards = inner.astype(np.float64) * cluster.scaleout_bandwidth
-    ring_cards = np.minimum(inner, RING_CARDS) * cluster.scaleout_bandwidth
+    leaves, apart = leaves_of(cluster), inner * stride / node.devices
+    whole = inner.astype(np.float64) * cluster.card_bandwidth
+    cards = whole * hop_share(leaves, apart, outer)
+    ring_cards = cards * (np.minimum(inner, RING_CARDS) / inner)
     if node.multicast_efficiency:
         # Every member sends its S and receives its share, then sends that and receives S: (1 + 1/n) S each way.
         reduction = node.scaleup_bandwidth * node.multicast_efficiency * inner / (inner + 1)
@@ -72,6 +77,7 @@ def group(cluster: Cluster, size: Ints, stride: Ints) -> Group:
         # Between domains, one of the `inner` hops of a ring's round is over a card instead of the links.
         ring=np.where(outer > 1, np.minimum(rings * inner / np.maximum(inner - 1, 1), ring_cards), rings),
         cards=cards,
+        spread=whole * spread_share(leaves, apart, inner, outer, library.pxn),
         reduction=reduction,
         multicast=node.multicast_efficiency > 0,
         adds_in_network=cluster.fabric.in_network_reduction,
@@ -138,11 +144,11 @@ def all_to_all_time(over: Group, nbytes: Numbers) -> Floats:
     """Seconds until every rank has sent 1/n of its `nbytes` to each of the n ranks.
 
     The part for the own domain and the part for other domains go at the same time; on the network each card takes the
-    messages of its own rail (NCCL's PXN), so that it works at its full rate.
+    messages of its own rail where the library does PXN.
     """
     share = np.asarray(nbytes, dtype=np.float64) / over.size
     inside = share * (over.inner - 1) / over.links
-    outside = share * (over.size - over.inner) / (over.cards / over.inner)
+    outside = share * (over.size - over.inner) / (over.spread / over.inner)
     protocol = over.communicator.protocols()[-1]
     steps = (over.inner - 1) * (protocol.inner + over.inner_latency)
     steps = steps + np.where(over.outer > 1, protocol.outer + over.outer_latency, 0.0)
@@ -154,7 +160,8 @@ def send_time(cluster: Cluster, size: Ints, stride: Ints, nbytes: Numbers) -> Fl
     node, protocol = cluster.node, cluster.node.communicator.protocols()[-1]
     scaleup = node.scaleup_bandwidth * node.scaleup_efficiency
     leaves = size * stride > cluster.domain
-    bandwidth = np.where(leaves, min(scaleup, cluster.scaleout_bandwidth), scaleup)
+    cards = cluster.card_bandwidth * hop_share(leaves_of(cluster), np.maximum(stride / node.devices, 1), size)
+    bandwidth = np.where(leaves, np.minimum(scaleup, cards), scaleup)
     inside, outside = protocol.inner + node.scaleup_latency, protocol.outer + cluster.fabric.latency
     seconds = np.asarray(nbytes, dtype=np.float64) / bandwidth + protocol.base + np.where(leaves, outside, inside)
     return np.where(size > 1, seconds, 0.0)

@@ -33,7 +33,8 @@ class Communicator:
     carry data; 0 where the library has no such protocol (without LL, its trees need no correction). `ll_inner_cap`,
     `ll_outer_cap` bound the bus bandwidth of LL. `tree_share` is the fraction of the bandwidth that trees reach.
     `multicast_inner` is paid per member of a domain by reductions in the switch. `fill` is the time that a network step
-    takes to fill its pipeline with a long message: a message of `fill_size` pays half of it.
+    takes to fill its pipeline with a long message: a message of `fill_size` pays half of it. `pxn`: whether data
+    for another rail first moves inside the node.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Communicator:
     multicast_inner: Seconds = 0.0
     fill: Seconds = 0.0
     fill_size: Bytes = 1.0
+    pxn: bool = True
     estimates: tuple[str, ...] = ()
 
     def protocols(self) -> tuple[Protocol, ...]:

@@ -185,13 +185,18 @@ class Cluster:
         return min(self.node.domain, self.devices)
 
     @property
-    def scaleout_bandwidth(self) -> float:
-        """Network bandwidth per device and direction in B/s that a collective reaches between nodes.
+    def card_bandwidth(self) -> float:
+        """B/s per device and direction that collectives reach on its network cards.
 
-        nics x min(card, port) / devices x efficiency / oversubscription.
+        nics x min(card, port) / devices x efficiency.
         """
         port = min(self.node.nic_bandwidth, self.fabric.link_bandwidth)
-        return self.node.nics * port / self.node.devices * self.fabric.efficiency / self.fabric.oversubscription
+        return self.node.nics * port / self.node.devices * self.fabric.efficiency
+
+    @property
+    def scaleout_bandwidth(self) -> float:
+        """B/s per device and direction where all devices send to other leaves: the card's / oversubscription."""
+        return self.card_bandwidth / self.fabric.oversubscription
 
     @property
     def estimates(self) -> tuple[str, ...]:

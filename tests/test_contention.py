@@ -100,6 +100,60 @@ def test_closed_form_of_rings_equals_routed_flows(nodes, tp, link, axis, pp):
     assert found == pytest.approx(np.full(len(found), over.ring[0]), rel=1e-6)
 
 
+def thin_cluster(nodes, topology, oversubscription):
+    """Nodes of two devices and cards, leaves of 8 ports, links inside nodes that never bind."""
+    cluster = round_cluster(nodes=nodes, devices=2)
+    node = replace(cluster.node, nic_bandwidth=25e9, pcie_bandwidth=1e12)
+    fabric = replace(cluster.fabric, radix=8, link_bandwidth=25e9, topology=topology, oversubscription=oversubscription)
+    return replace(cluster, pools=(replace(cluster.pools[0], node=node),), fabric=fabric)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    leaves=st.sampled_from([2, 4]),
+    topology=st.sampled_from(["rail", "fat_tree"]),
+    oversubscription=st.sampled_from([1.0, 3.0]),
+    tp=st.sampled_from([1, 2]),
+    pp=st.sampled_from([1, 2, 3, 4]),
+    axis=st.sampled_from(["dp", "pp"]),
+)
+def test_closed_form_of_thin_uplinks_equals_routed_flows(leaves, topology, oversubscription, tp, pp, axis):
+    down = 6 if oversubscription == 3 else 4
+    nodes = leaves * (down if topology == "rail" else down // 2)
+    cluster = thin_cluster(nodes, topology, oversubscription)
+    assume(2 * nodes % (tp * pp) == 0)
+    layout = Layout(tensor_parallel=tp, pipeline_parallel=pp, data_parallel=2 * nodes // (tp * pp))
+    over = group(cluster, np.array([layout.degree(axis)]), np.array([layout.stride(axis)]))
+    assume(over.size[0] > 1 and over.inner[0] == 1)
+    leaf, span = (down if topology == "rail" else down // 2), layout.stride(axis) * over.size[0] // 2
+    # Groups begin with a leaf or lie inside one, and their members are a whole number of them to a leaf.
+    assume(layout.stride(axis) >= 2 and (leaf % span == 0 or span % leaf == 0))
+    assume(leaf * 2 % layout.stride(axis) == 0 or layout.stride(axis) // 2 % leaf == 0)
+    found = ring_rates(cluster, layout, axis)
+    assert found.min() == pytest.approx(over.ring[0], rel=1e-6)
+
+
+def test_rings_climb_once_from_a_leaf_and_hops_between_leaves_always():
+    # 3 down for each up, 6 nodes to a leaf: rings over neighbouring nodes climb with 1 of 6 cards, so nothing binds.
+    thin = thin_cluster(12, "rail", 3.0)
+    over = group(thin, np.array([12, 2]), np.array([2, 12]))
+    assert over.cards == pytest.approx([25e9, 25e9 / 3])
+    # A member sends to all others: 6 of 11 lie beyond the leaf.
+    assert over.spread == pytest.approx([25e9 / (3 * 6 / 11), 25e9 / 3])
+    assert group(thin_cluster(12, "rail", 1.0), np.array([2]), np.array([12])).cards == 25e9
+
+
+def test_without_pxn_messages_to_other_rails_take_the_spines():
+    thin = thin_cluster(6, "rail", 3.0)
+    plain = replace(thin.node.communicator, pxn=False)
+    other = replace(thin, pools=(replace(thin.pools[0], node=replace(thin.node, communicator=plain)),))
+    # All nodes share their leaves, but half of the messages are for the other rail: 25 / (3 / 2) GB/s a card.
+    assert group(thin, np.array([12]), np.array([1])).spread == 2 * 25e9
+    assert group(other, np.array([12]), np.array([1])).spread == pytest.approx(2 * 25e9 / 1.5)
+    usages = [route(other.graph(), f"gpu{2 * a}", f"gpu{2 * b}") for a, b in ((0, 1), (1, 0))]
+    assert not any("spine" in end for usage in usages for link in usage for end in link)
+
+
 def test_axis_order_decides_which_traffic_leaves_the_node():
     cluster = cluster_of("dgx-h100 x 2")
     # The same degrees: data parallel inside the nodes, or across them.
