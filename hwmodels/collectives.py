@@ -200,8 +200,12 @@ def _at(curve: Curve, size: Floats) -> Floats:
 
 
 def _multicast(over: Group, protocol: Protocol, nbytes: Numbers) -> Floats:
-    """Reductions in the switch of each domain, trees over the domains; a node of a tree has two others below it."""
-    inside = np.where(over.inner > 1, over.reduction, np.inf) / np.where(over.outer > 2, 2, 1)
+    """Reductions in the switch of each domain, trees over the domains; a node of a tree has two others below it.
+
+    Where switches of the network add up, each domain sends to them and receives from them only.
+    """
+    below = 1 if over.adds_in_network else np.where(over.outer > 2, 2, 1)
+    inside = np.where(over.inner > 1, over.reduction, np.inf) / below
     rate = np.minimum(inside, _through_cards(over))
     library = over.communicator
     steps = library.multicast_base + library.multicast_inner * over.inner + _climb(over, protocol)

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hwmodels.catalog import cluster_of
-from hwmodels.collectives import RING_CARDS, group
+from hwmodels.collectives import RING_CARDS, all_reduce_time, group, reduce_scatter_time
 from hwmodels.contention import capacities_of, fair_rates, finish_times, ring_usage, route
 from hwmodels.layout import Layout
 from tests.worlds import round_cluster
@@ -173,6 +173,33 @@ def test_gradient_reduction_and_pipeline_sends_share_the_cards():
     # Each card of 25 GB/s carries half of a ring and one send: at equal rates, 25 / 1.5 GB/s.
     assert alone == pytest.approx(np.full(2, 50e9))
     assert together == pytest.approx(np.full(6, 25e9 / 1.5))
+
+
+def test_a_hierarchical_reduction_of_two_buckets_staggers_over_two_networks():
+    cluster = round_cluster(nodes=4, devices=2)
+    graph = cluster.graph()
+    room = capacities_of(graph)
+    inside = [ring_usage(graph, ranks, 2) for ranks in Layout(tensor_parallel=2, data_parallel=4).groups("tp")]
+    across = [ring_usage(graph, ranks, 1) for ranks in Layout(tensor_parallel=2, data_parallel=4).groups("dp")]
+    nbytes = 8e9
+    # In each node a reduce-scatter leaves half of the bucket to a device, then 3/4 of that passes every card twice.
+    scatter, reduce = nbytes / 2, 2 * 3 / 4 * nbytes / 2
+    first = finish_times(inside, room, [scatter] * 4, [0.0] * 4).max()
+    assert first == pytest.approx(
+        reduce_scatter_time(group(cluster, np.array([2]), np.array([1])), nbytes)[0], rel=1e-4
+    )
+    second = finish_times(across, room, [reduce] * 2, [first] * 2).max()
+    slow = all_reduce_time(group(cluster, np.array([4]), np.array([2])), nbytes / 2)[0]
+    assert second - first == pytest.approx(slow, rel=1e-3)
+    # The next bucket is scattered in the nodes while this one crosses the network: neither waits for the other.
+    starts = [first] * 2 + [first] * 4
+    both = finish_times([*across, *inside], room, [reduce] * 2 + [scatter] * 4, starts)
+    assert both[:2] == pytest.approx([second] * 2) and both[2:] == pytest.approx([2 * first] * 4)
+    # All at once over flat rings, both buckets share the cards, and take longer than staggered ones.
+    flat = ring_usage(graph, range(8), 2)
+    ends = finish_times([flat, flat], room, [2 * 7 / 8 * nbytes] * 2, [0.0, 0.0])
+    assert ends.max() == pytest.approx(2 * 2 * 7 / 8 * nbytes / 50e9)
+    assert ends.max() > 2 * (second - first)
 
 
 def test_a_slow_link_holds_back_the_rings_that_cross_it_and_no_other():
